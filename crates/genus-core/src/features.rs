@@ -1,0 +1,146 @@
+//! The matrix that everything starts from: one row an item, one column a feature.
+
+use crate::error::FeatureError;
+
+/// An `n × d` row-major matrix of finite `f32` values, one row an item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Features {
+    dim: usize,
+    values: Vec<f32>,
+}
+
+impl Features {
+    /// Takes a row-major matrix; fails unless the length is a multiple of `dim` and every value is finite.
+    pub fn new(dim: usize, values: Vec<f32>) -> Result<Self, FeatureError> {
+        if dim == 0 {
+            return Err(FeatureError::NoColumns);
+        }
+        if !values.len().is_multiple_of(dim) {
+            return Err(FeatureError::Ragged {
+                row: values.len() / dim,
+                expected: dim,
+                found: values.len() % dim,
+            });
+        }
+        if let Some(at) = values.iter().position(|v| !v.is_finite()) {
+            return Err(FeatureError::NotFinite {
+                row: at / dim,
+                column: at % dim,
+                value: values[at],
+            });
+        }
+        Ok(Self { dim, values })
+    }
+
+    /// Copies equally long rows into a matrix.
+    pub fn from_rows<R: AsRef<[f32]>>(rows: impl IntoIterator<Item = R>) -> Result<Self, FeatureError> {
+        let mut values = Vec::new();
+        let mut dim = None;
+        for (row, r) in rows.into_iter().enumerate() {
+            let r = r.as_ref();
+            let expected = *dim.get_or_insert(r.len());
+            if r.len() != expected {
+                return Err(FeatureError::Ragged {
+                    row,
+                    expected,
+                    found: r.len(),
+                });
+            }
+            values.extend_from_slice(r);
+        }
+        Self::new(dim.ok_or(FeatureError::NoColumns)?, values)
+    }
+
+    /// A matrix whose values are known to be finite because they were computed from finite ones.
+    pub(crate) fn from_finite(dim: usize, values: Vec<f32>) -> Self {
+        debug_assert!(dim > 0 && values.len().is_multiple_of(dim));
+        Self { dim, values }
+    }
+
+    /// The number of items.
+    pub fn rows(&self) -> usize {
+        self.values.len() / self.dim
+    }
+
+    /// The number of features of an item.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Whether there is no item.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The features of one item.
+    ///
+    /// # Panics
+    /// When `row` is not less than [`rows`](Self::rows).
+    pub fn row(&self, row: usize) -> &[f32] {
+        &self.values[row * self.dim..][..self.dim]
+    }
+
+    /// All rows in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[f32]> {
+        self.values.chunks_exact(self.dim)
+    }
+
+    /// The whole matrix, row after row.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// The whole matrix, row after row, handed over.
+    pub fn into_values(self) -> Vec<f32> {
+        self.values
+    }
+
+    /// The named rows in the named order; a row may be named more than once.
+    ///
+    /// # Panics
+    /// When a row does not exist.
+    pub fn select(&self, rows: &[usize]) -> Self {
+        let mut values = Vec::with_capacity(rows.len() * self.dim);
+        for &row in rows {
+            values.extend_from_slice(self.row(row));
+        }
+        Self { dim: self.dim, values }
+    }
+
+    /// Scales every row to length one; an all-zero row has no direction and is an error.
+    pub fn into_unit(mut self) -> Result<Self, FeatureError> {
+        for (row, values) in self.values.chunks_exact_mut(self.dim).enumerate() {
+            if !scale_to_unit(values) {
+                return Err(FeatureError::ZeroRow { row });
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// Scales a row to length one, or returns `false` when it is all zeros.
+///
+/// The sum is taken in `f64`: the squares of large `f32` values overflow `f32`.
+pub(crate) fn scale_to_unit(row: &mut [f32]) -> bool {
+    let norm = norm(row);
+    if norm == 0.0 {
+        return false;
+    }
+    for v in row {
+        *v = (f64::from(*v) / norm) as f32;
+    }
+    true
+}
+
+/// The Euclidean length of a row, summed in eight lanes so that it vectorises and never depends on the machine.
+pub(crate) fn norm(row: &[f32]) -> f64 {
+    let mut lanes = [0f64; 8];
+    let chunks = row.chunks_exact(8);
+    let tail: f64 = chunks.remainder().iter().map(|&v| f64::from(v) * f64::from(v)).sum();
+    for chunk in chunks {
+        for (lane, &v) in lanes.iter_mut().zip(chunk) {
+            *lane += f64::from(v) * f64::from(v);
+        }
+    }
+    (lanes.iter().sum::<f64>() + tail).sqrt()
+}
