@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use crate::features::{Features, scale_to_unit};
+use crate::task::{Task, class_means};
+
 /// Whether a category was named by the user or found by Genus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
@@ -18,4 +21,240 @@ impl fmt::Display for Kind {
             Kind::New => "new",
         })
     }
+}
+
+/// Where an item belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Category {
+    /// The known class of this number.
+    Known(usize),
+    /// The new group of this number; group 0 is the largest.
+    Novel(usize),
+}
+
+impl Category {
+    /// Whether the category was named by the user or found.
+    pub fn kind(self) -> Kind {
+        match self {
+            Category::Known(_) => Kind::Known,
+            Category::Novel(_) => Kind::New,
+        }
+    }
+}
+
+/// How well an item fits its category.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Score {
+    /// The cosine between the item and the centre of its category.
+    pub similarity: f32,
+    /// By how much that exceeds the cosine with the best other category; negative where another centre is nearer.
+    pub margin: f32,
+}
+
+impl Score {
+    /// The score of a category among the similarities with all of them. Without a rival the margin is the similarity.
+    pub(crate) fn of(category: usize, similarities: impl Iterator<Item = f32>) -> Self {
+        let mut similarity = 0.0;
+        let mut rival = f32::NEG_INFINITY;
+        for (other, s) in similarities.enumerate() {
+            if other == category {
+                similarity = s;
+            } else {
+                rival = rival.max(s);
+            }
+        }
+        let margin = if rival.is_finite() {
+            similarity - rival
+        } else {
+            similarity
+        };
+        Self { similarity, margin }
+    }
+}
+
+/// How a method came to its end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stop {
+    /// Every query was judged by itself.
+    Direct,
+    /// Merging ended where two known classes would have met, or at the limit that was set.
+    Cut {
+        /// How many merges were made.
+        merges: usize,
+        /// The similarity of the merge that was refused.
+        similarity: f32,
+    },
+    /// Nothing stood in the way of merging everything.
+    Exhausted,
+    /// Splitting went on for some rounds.
+    Rounds {
+        /// How many.
+        rounds: usize,
+        /// Whether every condition was met at the end.
+        converged: bool,
+    },
+    /// The number of categories was estimated first.
+    Estimated {
+        /// How many categories.
+        categories: usize,
+        /// The share of the labelled items that a clustering into so many puts right.
+        labelled_accuracy: f64,
+    },
+}
+
+/// One method's answer: a category and a score for every query, a centre for every category, how it stopped.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Discovery {
+    known: usize,
+    categories: Vec<Category>,
+    scores: Vec<Score>,
+    centres: Features,
+    items: Vec<usize>,
+    clusters: Vec<usize>,
+    stop: Stop,
+}
+
+impl Discovery {
+    /// Turns clusters of the task's points into an answer.
+    ///
+    /// A query in the cluster of a prototype belongs to that class. Where a method left several prototypes in one
+    /// cluster, its queries go to the nearest of them.
+    pub(crate) fn from_clusters(task: &Task, clusters: Vec<usize>, stop: Stop) -> Self {
+        let known = task.known();
+        let (clusters, count) = canonical(&clusters);
+        let mut classes_of: Vec<Vec<usize>> = vec![Vec::new(); count];
+        for class in 0..known {
+            classes_of[clusters[class]].push(class);
+        }
+        let groups = groups_by_size(&clusters[known..], |cluster| classes_of[cluster].is_empty(), count);
+        let categories = (known..clusters.len())
+            .map(|point| match &*classes_of[clusters[point]] {
+                [] => Category::Novel(groups[clusters[point]]),
+                [class] => Category::Known(*class),
+                several => {
+                    let dots = task.prototype_dots(point);
+                    let nearest = several
+                        .iter()
+                        .copied()
+                        .reduce(|a, b| if dots[b] > dots[a] { b } else { a });
+                    Category::Known(nearest.unwrap_or(several[0]))
+                }
+            })
+            .collect();
+        Self::from_categories(task, categories, clusters, stop)
+    }
+
+    /// Completes an answer whose categories are already decided with its centres and scores.
+    ///
+    /// The centre of a category is the mean of its unit queries and, for a known class, of its prototype.
+    pub(crate) fn from_categories(task: &Task, categories: Vec<Category>, clusters: Vec<usize>, stop: Stop) -> Self {
+        let known = task.known();
+        let index = |category: &Category| match *category {
+            Category::Known(class) => class,
+            Category::Novel(group) => known + group,
+        };
+        let of_point: Vec<usize> = (0..known).chain(categories.iter().map(index)).collect();
+        let count = of_point.iter().max().map_or(known, |&last| (last + 1).max(known));
+        let affinity = task.affinity(&of_point, count);
+        let lengths = affinity.mean_lengths(&of_point, count);
+        let cosine = |point: usize, c: usize| affinity.get(point, c) / lengths[c].max(f32::MIN_POSITIVE);
+        let scores = (known..of_point.len())
+            .map(|point| Score::of(of_point[point], (0..count).map(|c| cosine(point, c))))
+            .collect();
+        let mut centres = class_means(task.points(), &of_point, count);
+        for centre in centres.chunks_exact_mut(task.dim()) {
+            // A centre of opposite members may vanish; it then stays at zero, similar to nothing.
+            scale_to_unit(centre);
+        }
+        let mut items = vec![0; count];
+        of_point[known..].iter().for_each(|&c| items[c] += 1);
+        Self {
+            known,
+            categories,
+            scores,
+            centres: Features::from_finite(task.dim(), centres),
+            items,
+            clusters,
+            stop,
+        }
+    }
+
+    /// The category of every query.
+    pub fn categories(&self) -> &[Category] {
+        &self.categories
+    }
+
+    /// The score of every query.
+    pub fn scores(&self) -> &[Score] {
+        &self.scores
+    }
+
+    /// The number of known classes.
+    pub fn known(&self) -> usize {
+        self.known
+    }
+
+    /// The number of new groups.
+    pub fn novel(&self) -> usize {
+        self.items.len() - self.known
+    }
+
+    /// The unit centres of the known classes, in order, followed by those of the new groups.
+    pub fn centres(&self) -> &Features {
+        &self.centres
+    }
+
+    /// How many queries each category got, known classes first.
+    pub fn items(&self) -> &[usize] {
+        &self.items
+    }
+
+    /// How the method came to its end.
+    pub fn stop(&self) -> Stop {
+        self.stop
+    }
+
+    /// The cluster of every known class's prototype.
+    ///
+    /// Metrics look at clusters rather than categories: a method may leave two prototypes in one cluster.
+    pub fn prototype_clusters(&self) -> &[usize] {
+        &self.clusters[..self.known]
+    }
+
+    /// The cluster of every query.
+    pub fn query_clusters(&self) -> &[usize] {
+        &self.clusters[self.known..]
+    }
+}
+
+/// Numbers clusters in the order of their first point, without gaps.
+pub(crate) fn canonical(clusters: &[usize]) -> (Vec<usize>, usize) {
+    let mut number = vec![usize::MAX; clusters.iter().max().map_or(0, |&last| last + 1)];
+    let mut count = 0;
+    let renumbered = clusters
+        .iter()
+        .map(|&cluster| {
+            if number[cluster] == usize::MAX {
+                number[cluster] = count;
+                count += 1;
+            }
+            number[cluster]
+        })
+        .collect();
+    (renumbered, count)
+}
+
+/// The number of every chosen cluster when these are sorted from large to small, the earlier first query first.
+fn groups_by_size(clusters: &[usize], chosen: impl Fn(usize) -> bool, count: usize) -> Vec<usize> {
+    let mut sizes = vec![0usize; count];
+    clusters.iter().for_each(|&cluster| sizes[cluster] += 1);
+    // Clusters are numbered by their first point, so a stable sort keeps the earlier one first.
+    let mut order: Vec<usize> = (0..count).filter(|&cluster| chosen(cluster)).collect();
+    order.sort_by_key(|&cluster| std::cmp::Reverse(sizes[cluster]));
+    let mut rank = vec![usize::MAX; count];
+    order
+        .iter()
+        .enumerate()
+        .for_each(|(number, &cluster)| rank[cluster] = number);
+    rank
 }

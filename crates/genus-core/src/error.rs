@@ -36,3 +36,117 @@ pub enum FeatureError {
         row: usize,
     },
 }
+
+/// A support and queries that do not make a [`Task`](crate::Task). Rows count from zero.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum TaskError {
+    /// No labelled example.
+    #[error("there is no labelled example")]
+    EmptySupport,
+    /// Not one label a row.
+    #[error("there are {rows} examples but {labels} labels")]
+    LabelCount {
+        /// The number of examples.
+        rows: usize,
+        /// The number of labels.
+        labels: usize,
+    },
+    /// Nothing to sort.
+    #[error("there is no query")]
+    NoQueries,
+    /// Support and queries of different width.
+    #[error("the support has {support} features an item, the queries have {queries}")]
+    Dimensions {
+        /// The width of the support.
+        support: usize,
+        /// The width of the queries.
+        queries: usize,
+    },
+    /// An example that cannot be used.
+    #[error("in the support: {0}")]
+    Support(FeatureError),
+    /// A query that cannot be used.
+    #[error("in the queries: {0}")]
+    Queries(FeatureError),
+    /// A class whose examples cancel each other out.
+    #[error("the examples of class `{class}` average to zero, so the class has no direction")]
+    ZeroPrototype {
+        /// The class.
+        class: String,
+    },
+}
+
+/// Why a method could not give an answer.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum DiscoverError {
+    /// A method that compares known classes with each other was given one.
+    #[error("{method} needs at least {needed} known classes to find its limit, and there {are} {found}", are = if *found == 1 { "is" } else { "are" })]
+    TooFewClasses {
+        /// The method.
+        method: &'static str,
+        /// How many it needs.
+        needed: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// More categories asked for than there are points.
+    #[error("{asked} categories were asked for, but there are only {points} points")]
+    TooManyCategories {
+        /// How many were asked for.
+        asked: usize,
+        /// How many points there are.
+        points: usize,
+    },
+    /// A matrix of all pairs that does not fit into memory.
+    #[error(
+        "{points} points at once need {gibibytes:.1} GiB for their distances; cluster a random subset and assign the rest"
+    )]
+    TooLarge {
+        /// How many points there are.
+        points: usize,
+        /// The memory they need.
+        gibibytes: f64,
+    },
+    /// The inputs do not make a task.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+}
+
+/// A parameter outside its range or not known to its method.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[error("{method}: {parameter} = {value} is not possible: {expected}")]
+pub struct ParameterError {
+    /// The method.
+    pub method: &'static str,
+    /// The parameter.
+    pub parameter: String,
+    /// What was given.
+    pub value: String,
+    /// What is possible.
+    pub expected: String,
+}
+
+/// Parts that do not make a [`Taxonomy`](crate::Taxonomy).
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum TaxonomyError {
+    /// No category.
+    #[error("there is no category")]
+    Empty,
+    /// Not one centre a category.
+    #[error("there are {categories} categories but {centres} centres")]
+    CentreCount {
+        /// The number of categories.
+        categories: usize,
+        /// The number of centres.
+        centres: usize,
+    },
+    /// Two categories of one name.
+    #[error("two categories are called `{name}`")]
+    NameTwice {
+        /// The name.
+        name: String,
+    },
+}

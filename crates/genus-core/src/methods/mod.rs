@@ -1,0 +1,152 @@
+//! The methods, all behind one trait, and the table by which they are found by name.
+
+mod gcd;
+mod parameters;
+mod proto;
+mod rankstat;
+mod shc;
+mod ukc;
+
+use std::fmt;
+
+use thiserror::Error;
+
+pub use gcd::{Gcd, NumberOfCategories};
+pub use parameters::Parameter;
+pub use proto::Proto;
+pub use rankstat::{KeyOrder, RankStat};
+pub use shc::{Attach, BoostBlock, Linkage, Remainder, Shc, SmallKnown, StopAt};
+pub use ukc::{ReferenceSize, Ukc};
+
+use crate::discovery::Discovery;
+use crate::error::{DiscoverError, ParameterError};
+use crate::real_time::Rule;
+use crate::task::Task;
+use parameters::Values;
+pub(crate) use parameters::choice;
+
+/// A way to sort the queries of a task into known classes and new groups.
+pub trait Discover: Sync {
+    /// Gives every query a category.
+    fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError>;
+}
+
+/// One row of the table of methods.
+pub struct MethodEntry {
+    /// The name on the command line.
+    pub name: &'static str,
+    /// The method in one sentence.
+    pub summary: &'static str,
+    /// What can be set.
+    pub parameters: &'static [Parameter],
+    build: fn(&Values, u64) -> Result<Built, ParameterError>,
+}
+
+type Built = (Box<dyn Discover + Send>, Option<Rule>);
+
+/// Every method, in the order of the paper's tables.
+pub const METHODS: &[MethodEntry] = &[
+    MethodEntry {
+        name: proto::NAME,
+        summary: "ProtoNet: every query joins its nearest known class",
+        parameters: proto::PARAMETERS,
+        build: |_, _| Ok((Box::new(Proto), Some(Rule::Always))),
+    },
+    MethodEntry {
+        name: rankstat::NAME,
+        summary: "RankStat: queries with the same ranking of nearest known classes form a category",
+        parameters: rankstat::PARAMETERS,
+        build: |values, _| {
+            let method = RankStat::from_values(values)?;
+            Ok((Box::new(method.clone()), Some(Rule::Ranking(method))))
+        },
+    },
+    MethodEntry {
+        name: gcd::NAME,
+        summary: "GCD: estimates the number of categories on the labelled items, then semi-supervised k-means",
+        parameters: gcd::PARAMETERS,
+        build: |values, seed| Ok((Box::new(Gcd::from_values(values, seed)?), None)),
+    },
+    MethodEntry {
+        name: shc::NAME,
+        summary: "SHC: merges the most similar until two known classes would meet",
+        parameters: shc::PARAMETERS,
+        build: |values, _| {
+            let method = Shc::from_values(values)?;
+            let rule = method.rule();
+            Ok((Box::new(method), Some(rule)))
+        },
+    },
+    MethodEntry {
+        name: ukc::NAME,
+        summary: "UKC: k-means from the known classes, splitting clusters that are too large",
+        parameters: ukc::PARAMETERS,
+        build: |values, seed| {
+            let method = Ukc::from_values(values, seed)?;
+            let rule = method.rule();
+            Ok((Box::new(method), Some(rule)))
+        },
+    },
+];
+
+/// A method found by name, with its parameters set.
+pub struct Method {
+    spec: String,
+    discover: Box<dyn Discover + Send>,
+    rule: Option<Rule>,
+}
+
+/// A text that names no method.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum MethodError {
+    /// The name is in no row of the table.
+    #[error("there is no method `{name}`; the methods are {}", METHODS.iter().map(|m| m.name).collect::<Vec<_>>().join(", "))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+    },
+    /// A parameter is wrong.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+}
+
+impl Method {
+    /// Builds the method of a text such as `shc` or `ukc:alpha=1.3:first-alpha=1.4`.
+    pub fn parse(spec: &str, seed: u64) -> Result<Self, MethodError> {
+        let mut parts = spec.split(':');
+        let name = parts.next().unwrap_or_default();
+        let entry = METHODS
+            .iter()
+            .find(|entry| entry.name == name)
+            .ok_or_else(|| MethodError::Unknown { name: name.to_owned() })?;
+        let values = Values::parse(entry.name, entry.parameters, parts)?;
+        let (discover, rule) = (entry.build)(&values, seed)?;
+        Ok(Self {
+            spec: spec.to_owned(),
+            discover,
+            rule,
+        })
+    }
+
+    /// The text it was built from.
+    pub fn spec(&self) -> &str {
+        &self.spec
+    }
+
+    /// The decision for single queries in closed form, where the method has one.
+    pub fn rule(&self) -> Option<&Rule> {
+        self.rule.as_ref()
+    }
+}
+
+impl Discover for Method {
+    fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
+        self.discover.discover(task)
+    }
+}
+
+impl fmt::Debug for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Method").field(&self.spec).finish()
+    }
+}

@@ -1,0 +1,110 @@
+//! Parameters by name: how a text such as `shc:t=3:attach=cosine` becomes the fields of a method.
+
+use std::str::FromStr;
+
+use crate::error::ParameterError;
+
+/// One parameter of a method, as help shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// Its default value.
+    pub default: &'static str,
+    /// What it does and which values it takes.
+    pub help: &'static str,
+}
+
+impl Parameter {
+    pub(super) const fn new(name: &'static str, default: &'static str, help: &'static str) -> Self {
+        Self { name, default, help }
+    }
+}
+
+/// The parameters that a text sets for one method.
+#[derive(Debug)]
+pub(super) struct Values<'a> {
+    method: &'static str,
+    given: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Values<'a> {
+    /// Splits `name=value` texts, which must name parameters of the method, each once.
+    pub(super) fn parse(
+        method: &'static str,
+        known: &[Parameter],
+        texts: impl Iterator<Item = &'a str>,
+    ) -> Result<Self, ParameterError> {
+        let mut given: Vec<(&str, &str)> = Vec::new();
+        for text in texts {
+            let (name, value) = text.split_once('=').unwrap_or((text, ""));
+            if !known.iter().any(|parameter| parameter.name == name) {
+                let names: Vec<_> = known.iter().map(|parameter| parameter.name).collect();
+                let expected = if names.is_empty() {
+                    "it has no parameters".to_owned()
+                } else {
+                    format!("its parameters are {}", names.join(", "))
+                };
+                return Err(ParameterError::new(method, name, value, &expected));
+            }
+            if given.iter().any(|&(other, _)| other == name) {
+                return Err(ParameterError::new(method, name, value, "it is given twice"));
+            }
+            given.push((name, value));
+        }
+        Ok(Self { method, given })
+    }
+
+    /// The value of a parameter, or its default when it was not given.
+    pub(super) fn get<T: FromStr<Err: ToString>>(&self, name: &str, default: T) -> Result<T, ParameterError> {
+        match self.given.iter().find(|&&(other, _)| other == name) {
+            None => Ok(default),
+            Some((_, value)) => value
+                .parse()
+                .map_err(|e: T::Err| ParameterError::new(self.method, name, value, &e.to_string())),
+        }
+    }
+
+    /// The value of a parameter that may be absent or `none`.
+    pub(super) fn optional<T: FromStr<Err: ToString>>(&self, name: &str) -> Result<Option<T>, ParameterError> {
+        match self.given.iter().find(|&&(other, _)| other == name) {
+            None | Some((_, "none")) => Ok(None),
+            Some((_, value)) => value
+                .parse()
+                .map(Some)
+                .map_err(|e: T::Err| ParameterError::new(self.method, name, value, &e.to_string())),
+        }
+    }
+}
+
+impl ParameterError {
+    pub(super) fn new(method: &'static str, parameter: &str, value: impl ToString, expected: &str) -> Self {
+        Self {
+            method,
+            parameter: parameter.to_owned(),
+            value: value.to_string(),
+            expected: expected.to_owned(),
+        }
+    }
+}
+
+/// Defines an enum of named alternatives that is parsed from these names.
+macro_rules! choice {
+    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$variant_meta])* $variant,)+ }
+
+        impl std::str::FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                match text {
+                    $($text => Ok(Self::$variant),)+
+                    _ => Err(format!("one of {}", [$($text),+].join(", "))),
+                }
+            }
+        }
+    };
+}
+pub(crate) use choice;
