@@ -1,2 +1,62 @@
-//! The command line.
-fn main() {}
+//! The binary `genus`: arguments, progress, messages, exit codes.
+//!
+//! Data goes to the standard output, everything else to the standard error. Exit codes: 0 success, 1 failure, 2 wrong
+//! usage, 130 interrupted.
+
+mod args;
+mod assign;
+mod bench;
+mod blocks;
+mod demo;
+mod discover;
+mod failure;
+mod methods;
+mod output;
+mod progress;
+mod summary;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Args, Command};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    // Half-written files are removed before an interrupt ends the program.
+    let handler = ctrlc::set_handler(|| {
+        genus_data::discard_unfinished();
+        std::process::exit(130);
+    });
+    if let Err(e) = handler {
+        anstream::eprintln!("genus: cannot listen for interrupts: {e}");
+    }
+    match run(&Args::parse()) {
+        Ok(()) | Err(Failure::ReaderLeft) => ExitCode::SUCCESS,
+        Err(failure) => {
+            anstream::eprintln!("{failure}");
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(threads) = args.global.threads {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads.get())
+            .build_global()
+            .map_err(|e| Failure::failed(format!("cannot start {threads} threads: {e}")))?;
+    }
+    match &args.command {
+        Command::Discover(discover) => discover::run(discover, &args.global),
+        Command::Assign(assign) => assign::run(assign, &args.global),
+        Command::Bench(bench) => bench::run(bench, &args.global),
+        Command::Demo(demo) => demo::run(demo, &args.global),
+        Command::Methods => methods::run(),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Args::command(), "genus", &mut script);
+            output::print(&String::from_utf8_lossy(&script))
+        }
+    }
+}

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
-use crate::features::{Features, scale_to_unit};
+use crate::features::{Features, norm, scale_to_unit};
 use crate::task::{Task, class_means};
+
+/// The mean of unit vectors is zero when it is shorter than this: what is left is rounding and has no direction.
+pub(crate) const VANISHED: f64 = 1e-6;
 
 /// Whether a category was named by the user or found by Genus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -156,15 +159,22 @@ impl Discovery {
         let of_point: Vec<usize> = (0..known).chain(categories.iter().map(index)).collect();
         let count = of_point.iter().max().map_or(known, |&last| (last + 1).max(known));
         let affinity = task.affinity(&of_point, count);
-        let lengths = affinity.mean_lengths(&of_point, count);
-        let cosine = |point: usize, c: usize| affinity.get(point, c) / lengths[c].max(f32::MIN_POSITIVE);
+        let mut centres = class_means(task.points(), &of_point, count);
+        let lengths: Vec<f64> = centres.chunks_exact(task.dim()).map(norm).collect();
+        // A centre of opposite members may vanish; it then is zero, similar to nothing.
+        let cosine = |point: usize, c: usize| match lengths[c] {
+            length if length < VANISHED => 0.0,
+            length => (f64::from(affinity.get(point, c)) / length) as f32,
+        };
         let scores = (known..of_point.len())
             .map(|point| Score::of(of_point[point], (0..count).map(|c| cosine(point, c))))
             .collect();
-        let mut centres = class_means(task.points(), &of_point, count);
-        for centre in centres.chunks_exact_mut(task.dim()) {
-            // A centre of opposite members may vanish; it then stays at zero, similar to nothing.
-            scale_to_unit(centre);
+        for (centre, &length) in centres.chunks_exact_mut(task.dim()).zip(&lengths) {
+            if length < VANISHED {
+                centre.fill(0.0);
+            } else {
+                scale_to_unit(centre);
+            }
         }
         let mut items = vec![0; count];
         of_point[known..].iter().for_each(|&c| items[c] += 1);

@@ -4,6 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::choice::choice;
 use crate::rng::Rng;
 
 /// Streams of random numbers.
@@ -64,14 +65,14 @@ pub struct Episode {
     pub truth: Vec<usize>,
 }
 
-/// What to do with classes that have too few items.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ShortClasses {
-    /// Fail and name the class.
-    #[default]
-    Refuse,
-    /// Leave them out.
-    Skip,
+choice! {
+    /// What to do with classes that have too few items.
+    ShortClasses {
+        /// Fail and name the class.
+        Error = "error",
+        /// Leave them out.
+        Skip = "skip",
+    }
 }
 
 /// Why no episode can be drawn.
@@ -139,7 +140,7 @@ impl Pool {
 
     /// Makes sure that every class has `needed` items; the pool and the classes that were left out.
     pub fn with_at_least(self, needed: usize, policy: ShortClasses) -> Result<(Self, Vec<String>), EpisodeError> {
-        if policy == ShortClasses::Refuse {
+        if policy == ShortClasses::Error {
             if let Some(short) = (0..self.classes.len()).find(|&class| self.items[class].len() < needed) {
                 return Err(EpisodeError::TooFewItems {
                     class: self.classes[short].clone(),
@@ -172,7 +173,7 @@ impl Pool {
             .iter()
             .enumerate()
             .map(|(at, &class)| {
-                let needed = if at < way { shot + query } else { query };
+                let needed = if at < way { shot.saturating_add(query) } else { query };
                 let items = &self.items[class];
                 if items.len() < needed {
                     return Err(EpisodeError::TooFewItems {
@@ -204,7 +205,7 @@ impl Pool {
     /// known ones as examples. `query` of the shape is not used.
     pub fn large(&self, shape: Shape, seed: u64, number: u64) -> Result<Episode, EpisodeError> {
         let classes = self.draw_classes(shape, seed, &[LARGE, number])?;
-        let each = self.items_each(&classes, shape.shot + 1)?;
+        let each = self.items_each(&classes, shape.shot.saturating_add(1))?;
         let drawn: Vec<Vec<usize>> = classes
             .iter()
             .enumerate()
@@ -228,7 +229,9 @@ impl Pool {
     pub fn large_in_order(&self, shape: Shape, seed: u64, number: u64) -> Result<(Episode, usize), EpisodeError> {
         const BATCH: usize = 20;
         let classes = self.draw_classes(shape, seed, &[LARGE, number])?;
-        let each = self.items_each(&classes, BATCH.max(shape.shot + 1))? / BATCH * BATCH;
+        // The examples leave at least one item of every class.
+        let needed = (shape.shot / BATCH + 1).saturating_mul(BATCH);
+        let each = self.items_each(&classes, needed)? / BATCH * BATCH;
         let mut episode = Episode::empty(classes.clone(), shape.way);
         let mut in_first_two = 0;
         for sample in 0..each {

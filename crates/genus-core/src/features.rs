@@ -22,14 +22,14 @@ impl Features {
                 found: values.len() % dim,
             });
         }
-        if let Some(at) = values.iter().position(|v| !v.is_finite()) {
-            return Err(FeatureError::NotFinite {
+        match first_not_finite(&values) {
+            None => Ok(Self { dim, values }),
+            Some(at) => Err(FeatureError::NotFinite {
                 row: at / dim,
                 column: at % dim,
                 value: values[at],
-            });
+            }),
         }
-        Ok(Self { dim, values })
     }
 
     /// Copies equally long rows into a matrix.
@@ -118,6 +118,16 @@ impl Features {
     }
 }
 
+/// Where the first NaN or infinity stands. Whole blocks are looked at without stopping, which vectorises.
+fn first_not_finite(values: &[f32]) -> Option<usize> {
+    const BLOCK: usize = 1024;
+    let block = values
+        .chunks(BLOCK)
+        .position(|block| block.iter().fold(false, |found, v| found | !v.is_finite()))?;
+    let start = block * BLOCK;
+    values[start..].iter().position(|v| !v.is_finite()).map(|at| start + at)
+}
+
 /// Scales a row to length one, or returns `false` when it is all zeros.
 ///
 /// The sum is taken in `f64`: the squares of large `f32` values overflow `f32`.
@@ -126,8 +136,12 @@ pub(crate) fn scale_to_unit(row: &mut [f32]) -> bool {
     if norm == 0.0 {
         return false;
     }
-    for v in row {
-        *v = (f64::from(*v) / norm) as f32;
+    let scale = (1.0 / norm) as f32;
+    if scale.is_normal() {
+        row.iter_mut().for_each(|v| *v *= scale);
+    } else {
+        // Rows near the ends of the range of f32.
+        row.iter_mut().for_each(|v| *v = (f64::from(*v) / norm) as f32);
     }
     true
 }

@@ -7,13 +7,13 @@
 //! use genus_core::{Category, Discover, Features, Support, Task, methods::Shc};
 //!
 //! // Two known classes with two examples each …
-//! let examples = Features::from_rows([[1.0, 0.1, 0.0], [1.0, -0.1, 0.0], [0.0, 1.0, 0.1], [0.0, 1.0, -0.1]])?;
+//! let examples = Features::from_rows([[1.0, 0.4, 0.0], [1.0, 0.6, 0.0], [0.4, 1.0, 0.0], [0.6, 1.0, 0.0]])?;
 //! let support = Support::new(examples, &["cat", "cat", "dog", "dog"])?;
 //! // … and five things to sort, of which three are neither.
 //! let queries = Features::from_rows([
-//!     [0.9, 0.0, 0.1],
+//!     [0.9, 0.4, 0.1],
 //!     [0.0, 0.1, 1.0],
-//!     [0.1, 0.9, 0.0],
+//!     [0.4, 0.9, 0.0],
 //!     [0.1, 0.0, 1.0],
 //!     [0.0, 0.0, 1.0],
 //! ])?;
@@ -28,6 +28,7 @@
 //! at any number of threads.
 
 mod brent;
+mod choice;
 mod cluster;
 mod discovery;
 pub mod episode;

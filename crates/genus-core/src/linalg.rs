@@ -8,8 +8,8 @@ use rayon::prelude::*;
 /// Rows of one block of a product. A block of 768-column rows fits the second-level cache.
 const BLOCK: usize = 256;
 
-/// Below this many multiply-adds handing blocks to other threads costs more than it saves.
-const PARALLEL_FROM: usize = 1 << 26;
+/// Below this many multiply-adds (a tenth of a millisecond) handing blocks to other threads costs more than it saves.
+const PARALLEL_FROM: usize = 1 << 23;
 
 /// `out[i, j] = a[i] · b[j]` for row-major `a` (m × dim) and `b` (n × dim); row `i` of `out` starts at `i * stride`.
 ///
@@ -138,4 +138,145 @@ pub(crate) fn condensed_distances(x: &[f32], dim: usize) -> Option<Vec<f32>> {
         }
     });
     Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    fn random(rows: usize, dim: usize, seed: u64) -> Vec<f32> {
+        let mut rng = Rng::new(seed, &[rows as u64, dim as u64]);
+        (0..rows * dim).map(|_| (2.0 * rng.unit() - 1.0) as f32).collect()
+    }
+
+    fn naive(a: &[f32], b: &[f32], dim: usize) -> Vec<f64> {
+        let dot = |x: &[f32], y: &[f32]| x.iter().zip(y).map(|(&v, &w)| f64::from(v) * f64::from(w)).sum();
+        a.chunks_exact(dim)
+            .flat_map(|x| b.chunks_exact(dim).map(move |y| dot(x, y)))
+            .collect()
+    }
+
+    fn assert_close(found: &[f32], expected: &[f64], what: &str) {
+        assert_eq!(found.len(), expected.len(), "{what}");
+        for (at, (&f, &e)) in found.iter().zip(expected).enumerate() {
+            assert!((f64::from(f) - e).abs() <= 1e-4, "{what}, value {at}: {f} for {e}");
+        }
+    }
+
+    #[test]
+    fn products_of_odd_shapes() {
+        for (m, n, dim) in [
+            (1, 1, 1),
+            (1, 7, 3),
+            (7, 1, 3),
+            (2, 2, 1),
+            (17, 33, 1),
+            (3, 5, 64),
+            (255, 31, 9),
+            (256, 31, 9),
+            (257, 31, 9),
+            (513, 2, 5),
+            (2, 513, 5),
+            (40, 40, 771),
+        ] {
+            let (a, b) = (random(m, dim, 1), random(n, dim, 2));
+            assert_close(&dots(&a, &b, dim), &naive(&a, &b, dim), &format!("{m} x {n} x {dim}"));
+        }
+        assert!(dots(&[], &[1.0, 2.0], 2).is_empty());
+        assert!(dots(&[1.0, 2.0], &[], 2).is_empty());
+    }
+
+    #[test]
+    fn products_that_are_shared_among_threads() {
+        let (m, n, dim) = (513, 515, 257);
+        assert!(m * n * dim >= PARALLEL_FROM);
+        let (a, b) = (random(m, dim, 1), random(n, dim, 2));
+        assert_close(&dots(&a, &b, dim), &naive(&a, &b, dim), "dots");
+        let x = random(515, dim, 3);
+        assert_close(&gram(&x, dim), &naive(&x, &x, dim), "gram");
+    }
+
+    #[test]
+    fn a_product_leaves_what_lies_between_its_rows() {
+        let (a, b) = (random(3, 4, 1), random(2, 4, 2));
+        let mut out = vec![9.0; 2 * 5 + 2];
+        product(&a, &b, 4, &mut out, 5);
+        let expected = naive(&a, &b, 4);
+        for (i, row) in out.chunks(5).enumerate() {
+            assert_close(&row[..2], &expected[2 * i..][..2], "product");
+            assert!(row[2..].iter().all(|&v| v == 9.0));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "assertion failed")]
+    fn a_product_checks_the_room_for_its_result() {
+        product(&[1.0; 4], &[1.0; 4], 2, &mut [0.0; 3], 2);
+    }
+
+    #[test]
+    fn gram_matrices_are_all_products_and_symmetric() {
+        for (n, dim) in [
+            (1, 1),
+            (1, 5),
+            (2, 1),
+            (47, 3),
+            (48, 3),
+            (49, 3),
+            (97, 1),
+            (255, 7),
+            (256, 7),
+            (257, 7),
+            (513, 3),
+        ] {
+            let x = random(n, dim, 4);
+            let found = gram(&x, dim);
+            assert_close(&found, &naive(&x, &x, dim), &format!("{n} x {dim}"));
+            for i in 0..n {
+                for j in 0..i {
+                    assert_eq!(found[i * n + j].to_bits(), found[j * n + i].to_bits());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn condensed_distances_are_one_less_the_products() {
+        for (n, dim) in [
+            (0, 2),
+            (1, 1),
+            (2, 1),
+            (3, 5),
+            (255, 7),
+            (256, 7),
+            (257, 7),
+            (511, 1),
+            (512, 2),
+            (513, 3),
+            (770, 2),
+        ] {
+            let x = random(n, dim, 5);
+            let all = naive(&x, &x, dim);
+            let expected: Vec<f64> = (0..n)
+                .flat_map(|i| (i + 1..n).map(move |j| (i, j)))
+                .map(|(i, j)| 1.0 - all[i * n + j])
+                .collect();
+            let found = condensed_distances(&x, dim).unwrap();
+            assert_close(&found, &expected, &format!("{n} x {dim}"));
+        }
+    }
+
+    #[test]
+    fn bits_do_not_depend_on_the_number_of_threads() {
+        let x = random(600, 200, 6);
+        let y = random(600, 200, 7);
+        let run = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let all = pool.install(|| [dots(&x, &y, 200), gram(&x, 200), condensed_distances(&x, 200).unwrap()]);
+            all.concat().into_iter().map(f32::to_bits).collect::<Vec<_>>()
+        };
+        let one = run(1);
+        assert!(one == run(2) && one == run(3));
+    }
 }

@@ -97,4 +97,46 @@ mod tests {
         sample.sort_unstable();
         assert_eq!(sample, (0..50).collect::<Vec<_>>());
     }
+
+    #[test]
+    fn numbers_are_those_of_every_release() {
+        // Episodes and splits that were once published must be drawn again: these numbers may never change.
+        let mut plain = Rng::new(0, &[]);
+        let first: Vec<u64> = (0..3).map(|_| plain.next()).collect();
+        // With the key 0 the stream is SplitMix64 of seed 0.
+        assert_eq!(
+            first,
+            [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f]
+        );
+        assert_eq!(Rng::new(1, &[2, 3]).sample(10, 5), [5, 6, 4, 3, 7]);
+    }
+
+    #[test]
+    fn unit_is_below_one_and_spread_evenly() {
+        let mut rng = Rng::new(3, &[1]);
+        let numbers: Vec<f64> = (0..20_000).map(|_| rng.unit()).collect();
+        assert!(numbers.iter().all(|number| (0.0..1.0).contains(number)));
+        let mean = numbers.iter().sum::<f64>() / 20_000.0;
+        assert!((mean - 0.5).abs() < 0.01, "{mean}");
+        let low = numbers.iter().filter(|&&number| number < 0.1).count();
+        assert!((1_800..2_200).contains(&low), "{low}");
+    }
+
+    #[test]
+    fn a_sample_takes_what_there_is_and_favours_nothing() {
+        let mut rng = Rng::new(4, &[]);
+        assert!(rng.sample(0, 3).is_empty());
+        assert!(rng.sample(3, 0).is_empty());
+        assert_eq!(rng.sample(2, 5).len(), 2);
+        let mut counts = [[0usize; 5]; 2];
+        for _ in 0..20_000 {
+            for (place, item) in rng.sample(5, 2).into_iter().enumerate() {
+                counts[place][item] += 1;
+            }
+        }
+        assert!(
+            counts.as_flattened().iter().all(|&c| (3_700..4_300).contains(&c)),
+            "{counts:?}"
+        );
+    }
 }

@@ -1,9 +1,8 @@
 //! A support and its queries, and what every method on them shares.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::OnceLock;
 
+use crate::choice::choice;
 use crate::error::{FeatureError, TaskError};
 use crate::features::{Features, norm, scale_to_unit};
 use crate::linalg;
@@ -66,41 +65,17 @@ impl Support {
     }
 }
 
-/// How the examples of a class become its prototype.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Prototypes {
-    /// The mean of the raw features, scaled to length one.
-    #[default]
-    RawMean,
-    /// The mean of the unit features, scaled to length one.
-    UnitMean,
-    /// The mean of the unit features as it is, shorter than one: what the authors' large-scale code does.
-    UnitMeanUnnormalised,
-}
-
-impl Prototypes {
-    /// Every kind.
-    pub const ALL: [Self; 3] = [Self::RawMean, Self::UnitMean, Self::UnitMeanUnnormalised];
-}
-
-impl fmt::Display for Prototypes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::RawMean => "raw-mean",
-            Self::UnitMean => "unit-mean",
-            Self::UnitMeanUnnormalised => "unit-mean-unnormalised",
-        })
-    }
-}
-
-impl FromStr for Prototypes {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.to_string() == text)
-            .ok_or_else(|| format!("`{text}` is not one of raw-mean, unit-mean, unit-mean-unnormalised"))
+choice! {
+    /// How the examples of a class become its prototype.
+    #[derive(Default)]
+    Prototypes {
+        /// The mean of the raw features, scaled to length one.
+        #[default]
+        RawMean = "raw-mean",
+        /// The mean of the unit features, scaled to length one.
+        UnitMean = "unit-mean",
+        /// The mean of the unit features as it is, shorter than one: what the authors' large-scale code does.
+        UnitMeanUnnormalised = "unit-mean-unnormalised",
     }
 }
 
@@ -299,20 +274,6 @@ pub(crate) struct Affinity {
 impl Affinity {
     pub(crate) fn get(&self, point: usize, cluster: usize) -> f32 {
         self.values[point * self.point_step + cluster * self.cluster_step]
-    }
-
-    /// The lengths of the cluster means: |mean|² is the mean of its dot products with the members.
-    pub(crate) fn mean_lengths(&self, clusters: &[usize], count: usize) -> Vec<f32> {
-        let mut sums = vec![0f64; count];
-        let mut sizes = vec![0usize; count];
-        for (point, &cluster) in clusters.iter().enumerate() {
-            sums[cluster] += f64::from(self.get(point, cluster));
-            sizes[cluster] += 1;
-        }
-        sums.iter()
-            .zip(&sizes)
-            .map(|(&sum, &size)| (sum.max(0.0) / size.max(1) as f64).sqrt() as f32)
-            .collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The lasting result: categories with names and centres, to which further items can be assigned.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use rayon::prelude::*;
 
@@ -11,6 +12,9 @@ use crate::linalg;
 
 /// Rows that one thread assigns at a time.
 const BLOCK: usize = 512;
+
+/// Items of other lengths are scaled first, because their products with a centre may leave the range of `f32`.
+const PLAIN_LENGTHS: Range<f64> = 1e-30..1e30;
 
 /// One category of a taxonomy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,11 +156,15 @@ impl Taxonomy {
                     .enumerate()
                     .map(|(row, (values, dots))| {
                         let length = norm(values);
-                        if length == 0.0 {
+                        if PLAIN_LENGTHS.contains(&length) {
+                            return Ok(best_of(dots, length));
+                        }
+                        let mut unit = values.to_vec();
+                        if !scale_to_unit(&mut unit) {
                             let row = block * BLOCK + row;
                             return Err(TaskError::Queries(FeatureError::ZeroRow { row }));
                         }
-                        Ok(best_of(dots, length))
+                        Ok(best_of(&linalg::dots(&unit, self.centres.values(), dim), 1.0))
                     })
                     .collect()
             })

@@ -1,9 +1,13 @@
 //! More items than a method can take at once: cluster a subset, assign the rest to its centres.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::choice::choice;
 use crate::discovery::{Category, Discovery};
 use crate::error::DiscoverError;
 use crate::features::Features;
-use crate::methods::{Discover, choice};
+use crate::methods::Discover;
 use crate::rng::Rng;
 use crate::task::Task;
 use crate::taxonomy::Taxonomy;
@@ -57,9 +61,16 @@ impl Subset {
         match *self {
             Subset::First(size) => (0..size.min(n)).collect(),
             Subset::Random { size, seed } => {
-                let mut rows = Rng::new(seed, &[SUBSET]).sample(n, size);
-                rows.sort_unstable();
-                rows
+                // Floyd's sampling: memory for the chosen ones only, however many there are to choose from.
+                let mut rng = Rng::new(seed, &[SUBSET]);
+                let mut rows = BTreeSet::new();
+                for last in n - size.min(n)..n {
+                    let row = rng.below(last + 1);
+                    if !rows.insert(row) {
+                        rows.insert(last);
+                    }
+                }
+                rows.into_iter().collect()
             }
         }
     }
@@ -109,6 +120,7 @@ impl<M: Discover> Discover for TwoStep<M> {
                 categories[row] = category;
             }
         }
+        number_by_size(&mut categories);
         let clusters = (0..known)
             .map(|class| first.prototype_clusters()[class])
             .chain(categories.iter().map(|category| match *category {
@@ -118,5 +130,23 @@ impl<M: Discover> Discover for TwoStep<M> {
             .collect::<Vec<_>>();
         let clusters = crate::discovery::canonical(&clusters).0;
         Ok(Discovery::from_categories(task, categories, clusters, first.stop()))
+    }
+}
+
+/// Numbers the groups anew from large to small, the earlier first query first; groups without queries are gone.
+fn number_by_size(categories: &mut [Category]) {
+    let mut sizes: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+    for (query, category) in categories.iter().enumerate() {
+        if let Category::Novel(group) = *category {
+            sizes.entry(group).or_insert((0, query)).0 += 1;
+        }
+    }
+    let mut order: Vec<usize> = sizes.keys().copied().collect();
+    order.sort_by_key(|group| (Reverse(sizes[group].0), sizes[group].1));
+    let number: BTreeMap<usize, usize> = order.into_iter().zip(0..).collect();
+    for category in categories {
+        if let Category::Novel(group) = category {
+            *group = number[group];
+        }
     }
 }

@@ -1,1 +1,35 @@
-//! Data.
+//! Disk to features and back.
+//!
+//! [`read_table`] reads a feature file of any supported format (`.npy`, `.npz`, `.safetensors`, `.csv`, `.jsonl`,
+//! `.parquet`) into ids, labels and a matrix; [`TableReader`] does the same block by block for files larger than
+//! memory. [`Split`] says which classes are known and which are new, and [`AssignmentWriter`] writes what became of
+//! every item. Whatever is wrong with a file is a [`DataError`] that names the file, the row and the way out.
+//!
+//! ```
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("animals.csv");
+//! std::fs::write(&path, "id,label,f0,f1\nrex,dog,0.9,0.1\ntom,cat,0.2,0.7\nnobody,,0.5,0.5\n")?;
+//!
+//! let table = genus_data::read_table(&path)?.table;
+//! assert_eq!(table.ids, ["rex", "tom", "nobody"]);
+//! assert_eq!(table.labels[1].as_deref(), Some("cat"));
+//! assert_eq!(table.labels[2], None);
+//! assert_eq!(table.features.row(0), [0.9, 0.1]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod assignments;
+mod atomic;
+mod digits;
+mod error;
+mod split;
+mod table;
+mod taxonomy;
+
+pub use assignments::{AssignmentWriter, Format, ParseFormatError};
+pub use atomic::{AtomicFile, discard_unfinished};
+pub use digits::{Digits, digits};
+pub use error::{DataError, Place};
+pub use split::{ResolvedSplit, Split};
+pub use table::{Table, TableFile, TableReader, read_table};
+pub use taxonomy::{Origin, read_taxonomy, write_taxonomy};

@@ -1,1 +1,105 @@
-//! Lab.
+//! The paper's experiments, as runs that give tables and JSON.
+//!
+//! A [`Dataset`] is a feature file and the classes that episodes are drawn from. An [`Experiment`] run on it gives a
+//! [`Report`], which is printed as Markdown or written as JSON. Nothing here writes to a terminal: progress goes to a
+//! [`Progress`].
+//!
+//! ```
+//! use genus_core::{Features, episode::Shape};
+//! use genus_lab::{Bench, Dataset, Experiment};
+//!
+//! // Six classes of four items each, around six directions.
+//! let rows = (0..24).map(|i| {
+//!     let mut row = [0.1f32; 6];
+//!     row[i % 6] = 1.0 + 0.01 * i as f32;
+//!     row
+//! });
+//! let labels: Vec<_> = (0..24).map(|i| Some(format!("class {}", i % 6))).collect();
+//! let data = Dataset::new("directions", Features::from_rows(rows)?, &labels, None)?;
+//!
+//! let bench = Bench {
+//!     shape: Shape { way: 2, shot: 1, new: 2, query: 3 },
+//!     episodes: 10,
+//!     methods: vec!["proto".into(), "shc".into()],
+//!     ..Bench::default()
+//! };
+//! let report = bench.run(&data, &Experiment::Main, &genus_lab::Silent)?;
+//! assert_eq!(report.runs[0].old.mean, 1.0);
+//! println!("{}", report.markdown());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod dataset;
+mod digits;
+mod experiment;
+mod report;
+mod trial;
+
+use thiserror::Error;
+
+pub use dataset::Dataset;
+pub use digits::{DigitsResult, DigitsTask};
+pub use experiment::{Bench, Experiment, LargeSettings};
+pub use report::{AccuracySummary, Categories, EpisodeFigures, Interval, OtherMetrics, Report, Run, Settings};
+
+/// Hears how far a long run has come. Called from several threads.
+pub trait Progress: Sync {
+    /// The run begins; it has so many steps.
+    fn start(&self, steps: u64);
+    /// One step is done.
+    fn step(&self);
+}
+
+/// Hears nothing.
+pub struct Silent;
+
+impl Progress for Silent {
+    fn start(&self, _steps: u64) {}
+    fn step(&self) {}
+}
+
+/// Why an experiment cannot be run.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// The files cannot be used.
+    #[error(transparent)]
+    Data(#[from] genus_data::DataError),
+    /// The data cannot give such episodes.
+    #[error("{data}: {source}{hint}")]
+    Episode {
+        /// The data set.
+        data: String,
+        /// What is wrong.
+        source: genus_core::episode::EpisodeError,
+        /// The way out.
+        hint: &'static str,
+    },
+    /// A method is not known or wrongly set.
+    #[error(transparent)]
+    Method(#[from] genus_core::methods::MethodError),
+    /// A method failed.
+    #[error("{method}, episode {episode}: {source}")]
+    Discover {
+        /// The method.
+        method: String,
+        /// The number of the episode, from zero.
+        episode: u64,
+        /// What is wrong.
+        source: genus_core::DiscoverError,
+    },
+    /// The features have no labels.
+    #[error("{data}: no row has a label, and without labels nothing can be scored")]
+    NoLabels {
+        /// The data set.
+        data: String,
+    },
+    /// Nothing is left to run.
+    #[error("{data}: {reason}")]
+    NothingToRun {
+        /// The data set.
+        data: String,
+        /// Why.
+        reason: String,
+    },
+}

@@ -503,3 +503,378 @@ impl<'a> Lloyd<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use proptest::prelude::*;
+    use proptest::test_runner::{Config, RngSeed};
+    use serde_json::Value;
+
+    /// The same cases every time, and no files.
+    fn config(cases: u32) -> Config {
+        Config {
+            cases,
+            failure_persistence: None,
+            rng_seed: RngSeed::Fixed(20_250_508),
+            ..Config::default()
+        }
+    }
+
+    /// Lloyd's algorithm until no label changes, or for so many iterations.
+    fn plain(iterations: usize) -> KMeans {
+        KMeans {
+            restarts: 1,
+            iterations,
+            tolerance: Tolerance::ShiftSum(0.0),
+        }
+    }
+
+    /// Gaussian points, in groups when `spread` is small.
+    fn cloud(n: usize, dim: usize, spread: f64, seed: u64) -> Vec<f32> {
+        let mut rng = Rng::new(seed, &[77]);
+        let mut normal = || (-2.0 * (1.0 - rng.unit()).ln()).sqrt() * (std::f64::consts::TAU * rng.unit()).cos();
+        let centres: Vec<f64> = (0..4 * dim).map(|_| normal()).collect();
+        (0..n * dim)
+            .map(|at| (centres[(at / dim) % 4 * dim + at % dim] + spread * normal()) as f32)
+            .collect()
+    }
+
+    fn rows(values: &[f32], dim: usize) -> Space<'_> {
+        Space::Rows(Cow::Borrowed(values), dim)
+    }
+
+    fn gram(values: &[f32], dim: usize) -> Space<'static> {
+        Space::Gram(Cow::Owned(linalg::gram(values, dim)), values.len() / dim)
+    }
+
+    fn wide(values: &[f32], dim: usize) -> Vec<Vec<f64>> {
+        values
+            .chunks_exact(dim)
+            .map(|row| row.iter().map(|&v| f64::from(v)).collect())
+            .collect()
+    }
+
+    fn squared(a: &[f64], b: &[f64]) -> f64 {
+        a.iter().zip(b).map(|(x, y)| (x - y) * (x - y)).sum()
+    }
+
+    fn numbered(labels: &[usize]) -> Vec<usize> {
+        crate::discovery::canonical(labels).0
+    }
+
+    /// The textbook: the mean of every label that has points.
+    fn means(points: &[Vec<f64>], labels: &[usize], old: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let mean = |c: usize| {
+            let members: Vec<&Vec<f64>> = points
+                .iter()
+                .zip(labels)
+                .filter(|(_, l)| **l == c)
+                .map(|(p, _)| p)
+                .collect();
+            if members.is_empty() {
+                return old[c].clone();
+            }
+            (0..points[0].len())
+                .map(|d| members.iter().map(|p| p[d]).sum::<f64>() / members.len() as f64)
+                .collect()
+        };
+        (0..old.len()).map(mean).collect()
+    }
+
+    /// The textbook: Lloyd's algorithm in which the first points keep their labels. `None` when a decision is so close
+    /// that rounding may turn it, or when a cluster that is not clamped loses all its points.
+    fn textbook(
+        points: &[Vec<f64>],
+        mut centres: Vec<Vec<f64>>,
+        clamped: &[usize],
+        iterations: usize,
+        enough: impl Fn(&[f64]) -> Option<bool>,
+    ) -> Option<(Vec<usize>, f64)> {
+        let assign = |centres: &[Vec<f64>]| -> Option<Vec<usize>> {
+            let nearest = |i: usize| {
+                let distances: Vec<f64> = centres.iter().map(|c| squared(&points[i], c)).collect();
+                let best = (0..centres.len()).min_by(|&a, &b| distances[a].total_cmp(&distances[b]))?;
+                let clear = (0..centres.len()).all(|c| c == best || distances[c] > distances[best] + 1e-4);
+                clear.then_some(best)
+            };
+            (0..points.len())
+                .map(|i| clamped.get(i).copied().map_or_else(|| nearest(i), Some))
+                .collect()
+        };
+        let mut labels = assign(&centres)?;
+        let mut before = None;
+        for _ in 0..iterations {
+            if before.as_ref() == Some(&labels) {
+                break;
+            }
+            if clamped.is_empty() && (0..centres.len()).any(|c| !labels.contains(&c)) {
+                return None;
+            }
+            let moved = means(points, &labels, &centres);
+            let shifts: Vec<f64> = moved.iter().zip(&centres).map(|(a, b)| squared(a, b)).collect();
+            centres = moved;
+            before = Some(labels);
+            labels = assign(&centres)?;
+            if enough(&shifts)? {
+                break;
+            }
+        }
+        let inertia = points.iter().zip(&labels).map(|(p, &l)| squared(p, &centres[l])).sum();
+        Some((labels, inertia))
+    }
+
+    proptest! {
+        #![proptest_config(config(150))]
+
+        #[test]
+        fn dot_products_and_rows_give_the_same_fit(
+            n in 6usize..60, dim in 1usize..12, k in 1usize..6, spread in 0.05f64..1.0, seed in 0u64..1 << 32
+        ) {
+            let values = cloud(n, dim, spread, seed);
+            let kmeans = KMeans::scikit(10, dim);
+            let (a, b) = (
+                kmeans.fit(&rows(&values, dim), k, seed, &[1]),
+                kmeans.fit(&gram(&values, dim), k, seed, &[1]),
+            );
+            // Two starts may find the same clustering under other numbers, and rounding chooses between them.
+            prop_assert!((a.inertia - b.inertia).abs() <= 1e-4 * (1.0 + a.inertia), "{} {}", a.inertia, b.inertia);
+            prop_assert_eq!(numbered(&a.labels), numbered(&b.labels));
+            prop_assert_eq!(a.centres, b.centres);
+            let (start, parts) = crate::discovery::canonical(&(0..n).map(|i| i * k / n).collect::<Vec<_>>());
+            let (a, b) = (
+                kmeans.refine(&rows(&values, dim), &start, parts),
+                kmeans.refine(&gram(&values, dim), &start, parts),
+            );
+            // Both points of a pair fit equally badly, so rounding chooses which of them an empty cluster gets.
+            prop_assert_eq!(numbered(&a.labels), numbered(&b.labels));
+        }
+
+        #[test]
+        fn refining_is_the_textbook_algorithm(
+            n in 4usize..50, dim in 1usize..8, k in 1usize..6, spread in 0.05f64..1.0,
+            iterations in prop_oneof![Just(0usize), Just(1), Just(2), Just(300)], seed in 0u64..1 << 32
+        ) {
+            let values = cloud(n, dim, spread, seed);
+            let points = wide(&values, dim);
+            let mut rng = Rng::new(seed, &[78]);
+            let (start, k) = crate::discovery::canonical(&(0..n).map(|_| rng.below(k)).collect::<Vec<_>>());
+            let centres = means(&points, &start, &vec![Vec::new(); k]);
+            let Some((labels, inertia)) = textbook(&points, centres, &[], iterations, |_| Some(false)) else {
+                return Ok(());
+            };
+            for space in [rows(&values, dim), gram(&values, dim)] {
+                let fit = plain(iterations).refine(&space, &start, k);
+                prop_assert_eq!(&fit.labels, &labels);
+                prop_assert!((fit.inertia - inertia).abs() <= 1e-4 * (1.0 + inertia), "{} {}", fit.inertia, inertia);
+                prop_assert_eq!(fit.centres, k);
+            }
+        }
+
+        #[test]
+        fn centres_that_hardly_move_end_it(
+            n in 20usize..60, dim in 1usize..5, share in 0.001f64..0.5, seed in 0u64..1 << 32
+        ) {
+            let values = cloud(n, dim, 1.0, seed);
+            let points = wide(&values, dim);
+            let start: Vec<usize> = (0..n).map(|i| i % 3).collect();
+            let centres = means(&points, &start, &vec![Vec::new(); 3]);
+            let centre = &means(&points, &vec![0; n], &[Vec::new()])[0];
+            let variance = points.iter().map(|p| squared(p, centre)).sum::<f64>() / (n * dim) as f64;
+            let limit = share * variance;
+            let enough = |shifts: &[f64]| {
+                let sum: f64 = shifts.iter().sum();
+                ((sum - limit).abs() > 1e-5).then_some(sum <= limit)
+            };
+            let Some((labels, _)) = textbook(&points, centres, &[], 300, enough) else {
+                return Ok(());
+            };
+            let kmeans = KMeans { tolerance: Tolerance::Variance { share, dim }, ..plain(300) };
+            for space in [rows(&values, dim), gram(&values, dim)] {
+                prop_assert_eq!(&kmeans.refine(&space, &start, 3).labels, &labels);
+            }
+        }
+
+        #[test]
+        fn inertia_is_the_sum_of_squared_distances_to_the_means(
+            n in 2usize..50, dim in 1usize..8, k in 1usize..6, spread in 0.05f64..1.0, seed in 0u64..1 << 32
+        ) {
+            let values = cloud(n, dim, spread, seed);
+            let points = wide(&values, dim);
+            for space in [rows(&values, dim), gram(&values, dim)] {
+                let fit = plain(300).fit(&space, k.min(n), seed, &[]);
+                let centres = means(&points, &fit.labels, &vec![vec![0.0; dim]; fit.centres]);
+                let expected: f64 = points.iter().zip(&fit.labels).map(|(p, &l)| squared(p, &centres[l])).sum();
+                prop_assert!((fit.inertia - expected).abs() <= 1e-4 * (1.0 + expected), "{} {}", fit.inertia, expected);
+                // No point would rather be elsewhere.
+                for (point, &label) in points.iter().zip(&fit.labels) {
+                    let own = squared(point, &centres[label]);
+                    prop_assert!(centres.iter().all(|c| squared(point, c) >= own - 1e-4));
+                }
+            }
+        }
+
+        #[test]
+        fn clamped_classes_are_the_textbook_semi_supervised_algorithm(
+            n in 6usize..50, dim in 1usize..8, classes in 1usize..5, each in 1usize..4, spread in 0.05f64..1.0,
+            iterations in prop_oneof![Just(1usize), Just(2), Just(10)],
+            tolerance in prop_oneof![Just(1e-4f64), Just(0.25)], seed in 0u64..1 << 32
+        ) {
+            let values = cloud(n + classes * each, dim, spread, seed);
+            let points = wide(&values, dim);
+            let clamped: Vec<usize> = (0..classes * each).map(|i| i % classes).collect();
+            let centres = means(&points[..clamped.len()], &clamped, &vec![Vec::new(); classes]);
+            let enough = |shifts: &[f64]| {
+                let sum: f64 = shifts.iter().map(|s| s.sqrt()).sum();
+                let clear = sum == 0.0 || (sum * sum - tolerance).abs() > 1e-2 * tolerance.max(0.1);
+                clear.then_some(sum * sum < tolerance)
+            };
+            let Some((labels, inertia)) = textbook(&points, centres, &clamped, iterations, enough) else {
+                return Ok(());
+            };
+            let kmeans = KMeans { restarts: 3, iterations, tolerance: Tolerance::ShiftSum(tolerance) };
+            for space in [rows(&values, dim), gram(&values, dim)] {
+                let fit = kmeans.fit_clamped(&space, &clamped, classes, seed, &[]);
+                prop_assert_eq!(&fit.labels, &labels);
+                prop_assert!((fit.inertia - inertia).abs() <= 1e-4 * (1.0 + inertia), "{} {}", fit.inertia, inertia);
+            }
+        }
+
+        #[test]
+        fn clamped_points_stay_and_further_centres_come_from_the_others(
+            n in 6usize..50, dim in 1usize..8, classes in 1usize..5, more in 0usize..6, seed in 0u64..1 << 32
+        ) {
+            let values = cloud(n + classes, dim, 0.2, seed);
+            let clamped: Vec<usize> = (0..classes).rev().collect();
+            let kmeans = KMeans { restarts: 3, iterations: 10, tolerance: Tolerance::ShiftSum(1e-4) };
+            for space in [rows(&values, dim), gram(&values, dim)] {
+                let fit = kmeans.fit_clamped(&space, &clamped, classes + more, seed, &[]);
+                prop_assert_eq!(&fit.labels[..classes], &clamped);
+                prop_assert_eq!(fit.centres, classes + more.min(n));
+                prop_assert!(fit.labels.iter().all(|&label| label < fit.centres));
+                prop_assert_eq!(&fit, &kmeans.fit_clamped(&space, &clamped, classes + more, seed, &[]));
+            }
+        }
+    }
+
+    #[test]
+    fn more_restarts_never_fit_worse_and_each_has_its_own_start() {
+        let values = cloud(60, 3, 0.9, 5);
+        let space = rows(&values, 3);
+        let inertia = |restarts| KMeans::scikit(restarts, 3).fit(&space, 8, 1, &[]).inertia;
+        let all: Vec<f64> = (1..12).map(inertia).collect();
+        assert!(all.windows(2).all(|pair| pair[1] <= pair[0]), "{all:?}");
+        assert!(all[0] > all[10], "{all:?}");
+    }
+
+    #[test]
+    fn inertia_is_that_of_scikit_learn() {
+        let goldens: Value = serde_json::from_str(include_str!("../../tests/goldens/kmeans.json")).unwrap();
+        let cases = goldens.as_array().unwrap();
+        assert!(cases.len() > 4);
+        for (number, case) in cases.iter().enumerate() {
+            let points = case["points"].as_array().unwrap();
+            let dim = points[0].as_array().unwrap().len();
+            let values: Vec<f32> = points
+                .iter()
+                .flat_map(|row| row.as_array().unwrap().iter().map(|v| v.as_f64().unwrap() as f32))
+                .collect();
+            let k = case["k"].as_u64().unwrap() as usize;
+            let golden = |name: &str| case[name].as_f64().unwrap();
+            for space in [rows(&values, dim), gram(&values, dim)] {
+                let inertia = |restarts, seed| KMeans::scikit(restarts, dim).fit(&space, k, seed, &[]).inertia;
+                // The tolerance may end a run just before the bottom, here as there.
+                let close = |found: f64, expected: f64| (found / expected - 1.0).abs() <= 1e-3;
+                if number < 3 {
+                    assert!(
+                        close(inertia(20, 0), golden("best_of_20")),
+                        "case {number}: {}",
+                        inertia(20, 0)
+                    );
+                }
+                assert!(
+                    close(inertia(200, 0), golden("best")),
+                    "case {number}: {}",
+                    inertia(200, 0)
+                );
+                // Single runs are as good on average: four standard errors of the difference of two means of 400, and
+                // room for one run in hundreds that goes wrong here and not there.
+                let mean = (0..400).map(|seed| inertia(1, seed)).sum::<f64>() / 400.0;
+                let error = golden("deviation") * (2.0f64 / 400.0).sqrt();
+                assert!(
+                    (mean - golden("mean")).abs() <= 4.0 * error + 0.02 * golden("best"),
+                    "case {number}: {mean}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_centre_without_points_goes_to_the_worst_fit() {
+        // The first centre lies between two points that are nearer to the others.
+        let values = [-10.0, 10.0, -9.0, -11.0, 9.0, 10.2, 12.5];
+        let start = [0, 0, 1, 1, 2, 2, 2];
+        for space in [rows(&values, 1), gram(&values, 1)] {
+            for iterations in [1, 300] {
+                let fit = plain(iterations).refine(&space, &start, 3);
+                assert_eq!(fit.labels, [1, 2, 1, 1, 2, 2, 0]);
+                assert!((fit.inertia - (2.0 + 0.8267)).abs() < 1e-3, "{}", fit.inertia);
+            }
+        }
+    }
+
+    #[test]
+    fn there_are_no_more_centres_than_distinct_points() {
+        let distinct = [[1.0, 0.0], [0.0, 1.0], [-0.6, 0.8f32]];
+        let values: Vec<f32> = (0..10).flat_map(|i| distinct[i % 3]).collect();
+        let expected: Vec<usize> = (0..10).map(|i| i % 3).collect();
+        for space in [rows(&values, 2), gram(&values, 2)] {
+            for k in 3..12 {
+                let fit = KMeans::scikit(3, 2).fit(&space, k, 4, &[]);
+                assert_eq!((numbered(&fit.labels), fit.centres), (expected.clone(), 3), "k = {k}");
+                assert!(fit.inertia.abs() < 1e-5);
+            }
+            let clamped = [0, 1];
+            let fit = KMeans::scikit(3, 2).fit_clamped(&space, &clamped, 9, 4, &[]);
+            assert_eq!((numbered(&fit.labels), fit.centres), (expected.clone(), 3));
+        }
+        let same = [0.6f32, 0.8].repeat(5);
+        for space in [rows(&same, 2), gram(&same, 2)] {
+            let fit = KMeans::scikit(3, 2).fit(&space, 4, 4, &[]);
+            assert_eq!((fit.labels, fit.centres), (vec![0; 5], 1));
+        }
+    }
+
+    #[test]
+    fn draws_are_in_proportion_to_the_weights() {
+        let weights = [0.0, 1.0, 0.0, 3.0, 0.0];
+        let mut rng = Rng::new(3, &[]);
+        let mut counts = [0usize; 5];
+        for _ in 0..40_000 {
+            counts[draw(&weights, &mut rng).unwrap()] += 1;
+        }
+        assert_eq!((counts[0], counts[2], counts[4]), (0, 0, 0));
+        assert!((9_500..10_500).contains(&counts[1]), "{counts:?}");
+        assert_eq!(draw(&[0.0; 3], &mut rng), None);
+        assert_eq!(draw(&[], &mut rng), None);
+    }
+
+    #[test]
+    fn subsets_and_distances_are_those_of_the_points() {
+        let values = cloud(9, 3, 0.5, 6);
+        let points = wide(&values, 3);
+        let members = [7, 0, 7, 3];
+        for space in [rows(&values, 3), gram(&values, 3)] {
+            let subset = space.subset(&members);
+            assert_eq!(subset.len(), 4);
+            for (a, &i) in members.iter().enumerate() {
+                for (b, &j) in members.iter().enumerate() {
+                    let expected = squared(&points[i], &points[j]);
+                    assert!((f64::from(subset.squared_distance(a, b)) - expected).abs() < 1e-4);
+                    assert!((f64::from(space.squared_distance(i, j)) - expected).abs() < 1e-4);
+                }
+            }
+        }
+    }
+}

@@ -23,7 +23,6 @@ use crate::error::{DiscoverError, ParameterError};
 use crate::real_time::Rule;
 use crate::task::Task;
 use parameters::Values;
-pub(crate) use parameters::choice;
 
 /// A way to sort the queries of a task into known classes and new groups.
 pub trait Discover: Sync {
@@ -84,7 +83,7 @@ pub const METHODS: &[MethodEntry] = &[
         build: |values, seed| {
             let method = Ukc::from_values(values, seed)?;
             let rule = method.rule();
-            Ok((Box::new(method), Some(rule)))
+            Ok((Box::new(method), rule))
         },
     },
 ];

@@ -87,24 +87,3 @@ impl ParameterError {
         }
     }
 }
-
-/// Defines an enum of named alternatives that is parsed from these names.
-macro_rules! choice {
-    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:literal,)+ }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $name { $($(#[$variant_meta])* $variant,)+ }
-
-        impl std::str::FromStr for $name {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<Self, String> {
-                match text {
-                    $($text => Ok(Self::$variant),)+
-                    _ => Err(format!("one of {}", [$($text),+].join(", "))),
-                }
-            }
-        }
-    };
-}
-pub(crate) use choice;

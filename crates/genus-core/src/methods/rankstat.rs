@@ -1,7 +1,8 @@
 //! RankStat: the ranking of the nearest known classes is the category.
 
 use super::Discover;
-use super::parameters::{Parameter, Values, choice};
+use super::parameters::{Parameter, Values};
+use crate::choice::choice;
 use crate::discovery::{Discovery, Stop};
 use crate::error::{DiscoverError, ParameterError};
 use crate::task::Task;

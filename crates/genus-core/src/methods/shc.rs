@@ -1,12 +1,14 @@
 //! SHC, semi-supervised hierarchical clustering: merge the most similar clusters until two known classes would meet.
 
-use super::parameters::{Parameter, Values, choice};
+use super::parameters::{Parameter, Values};
+use crate::choice::choice;
 use crate::cluster::linkage::{self, Forest, Merge};
-use crate::discovery::{Discovery, Stop, canonical};
+use crate::discovery::{Discovery, Stop, VANISHED, canonical};
 use crate::error::{DiscoverError, ParameterError};
+use crate::features::norm;
 use crate::methods::Discover;
 use crate::real_time::Rule;
-use crate::task::Task;
+use crate::task::{Task, class_means};
 
 pub(super) const NAME: &str = "shc";
 
@@ -89,8 +91,8 @@ choice! {
 choice! {
     /// Which algorithm finds the merges.
     Linkage {
-        /// The nearest-neighbour chain, O(n²).
-        Chain = "chain",
+        /// Merges of mutual neighbours, sorted afterwards, O(n²).
+        Fast = "fast",
         /// The search for the best pair every time, O(n³), with the tie rule of the definition.
         Sequential = "sequential",
     }
@@ -106,7 +108,7 @@ impl Default for Shc {
             attach: Attach::Average,
             boost: 1.0,
             boost_block: BoostBlock::Way,
-            linkage: Linkage::Chain,
+            linkage: Linkage::Fast,
             min_similarity: None,
         }
     }
@@ -128,7 +130,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "n-way",
         "which prototypes it touches: n-way|n-shot of them",
     ),
-    Parameter::new("linkage", "chain", "chain (fast) | sequential (exact on ties)"),
+    Parameter::new("linkage", "fast", "fast|sequential (slow, exact on ties)"),
     Parameter::new("min-similarity", "none", "also stop merging below this similarity"),
 ];
 
@@ -177,7 +179,11 @@ impl Shc {
     /// Merges as far as the known classes allow.
     fn grow(&self, task: &Task, merges: &[Merge]) -> (Forest, Stop) {
         let mut forest = Forest::new(task.points().rows(), task.known());
-        if let Some(similarity) = self.boosted_stop(task, merges) {
+        if let Some(Merge { a, b, similarity }) = self.boosted_stop(task, merges) {
+            let too_far = self.min_similarity.is_some_and(|limit| similarity < limit);
+            if !too_far && self.stop == StopAt::After {
+                forest.merge(a, b);
+            }
             return (forest, Stop::Cut { merges: 0, similarity });
         }
         for (made, merge) in merges.iter().enumerate() {
@@ -200,18 +206,24 @@ impl Shc {
         (forest, Stop::Exhausted)
     }
 
-    /// With a boost: the similarity of the closest prototypes if their boosted value beats every pair, which ends
-    /// everything before the first merge. The boost has no later effect.
-    fn boosted_stop(&self, task: &Task, merges: &[Merge]) -> Option<f32> {
+    /// With a boost: the merge of the closest prototypes if their boosted similarity beats every pair, which makes it
+    /// the first one. The boost has no later effect.
+    fn boosted_stop(&self, task: &Task, merges: &[Merge]) -> Option<Merge> {
         if self.boost == 1.0 {
             return None;
         }
-        let closest = (0..self.boost_block.size(task))
-            .flat_map(|b| task.prototype_dots(b)[..b].iter().copied())
-            .fold(f32::NEG_INFINITY, f32::max);
-        // The first merge is the most similar pair of all points.
+        let block = self.boost_block.size(task);
+        let pairs = (0..block).flat_map(|a| (a + 1..block).map(move |b| (a, b)));
+        let closest = pairs
+            .map(|(a, b)| Merge {
+                a,
+                b,
+                similarity: task.prototype_dots(b)[a],
+            })
+            .reduce(|best, pair| if pair.similarity > best.similarity { pair } else { best })?;
+        // The first merge of the list is the most similar pair of all points.
         let top = merges.first()?.similarity;
-        (closest.is_finite() && self.boost * closest > top).then_some(closest)
+        (self.boost * closest.similarity > top).then_some(closest)
     }
 }
 
@@ -235,7 +247,7 @@ impl Discover for Shc {
             });
         }
         let merges = match self.linkage {
-            Linkage::Chain => linkage::chain(task)?,
+            Linkage::Fast => linkage::fast(task)?,
             Linkage::Sequential => linkage::sequential(task),
         };
         let (mut forest, stop) = self.grow(task, &merges);
@@ -291,12 +303,14 @@ impl Shc {
         let mut root_of = vec![bin; count];
         compact.iter().zip(&all).for_each(|(&c, &root)| root_of[c] = root);
         let affinity = task.affinity(&compact, count);
-        let scale: Vec<f32> = match self.attach {
+        let scale: Vec<f64> = match self.attach {
             Attach::Average => vec![1.0; count],
-            Attach::Cosine => affinity
-                .mean_lengths(&compact, count)
-                .iter()
-                .map(|length| 1.0 / length.max(f32::MIN_POSITIVE))
+            Attach::Cosine => class_means(task.points(), &compact, count)
+                .chunks_exact(task.dim())
+                .map(|mean| match norm(mean) {
+                    length if length < VANISHED => 0.0,
+                    length => 1.0 / length,
+                })
                 .collect(),
         };
         let mut units: Vec<(usize, usize)> = rest.iter().map(|&(point, unit)| (unit, point)).collect();
@@ -307,7 +321,7 @@ impl Shc {
                     .iter()
                     .map(|&(_, point)| f64::from(affinity.get(point, c)))
                     .sum();
-                sum * f64::from(scale[c])
+                sum * scale[c]
             };
             let mut best = (f64::NEG_INFINITY, bin);
             for c in (0..count).filter(|&c| root_of[c] != bin) {

@@ -1,7 +1,8 @@
 //! UKC, uncertainty-aware k-means: start with a cluster a known class, split what holds two classes or is too large.
 
-use super::parameters::{Parameter, Values, choice};
+use super::parameters::{Parameter, Values};
 use super::{BoostBlock, Discover};
+use crate::choice::choice;
 use crate::cluster::kmeans::{KMeans, Space};
 use crate::discovery::{Discovery, Stop, canonical};
 use crate::error::{DiscoverError, ParameterError};
@@ -110,13 +111,22 @@ impl Ukc {
         Ok(self)
     }
 
-    /// The decision for a single query in closed form.
-    pub(super) fn rule(&self) -> Rule {
-        Rule::Nearest {
+    /// The decision for a single query in closed form, where there is one.
+    ///
+    /// A query beside a prototype must never be a cluster that is too large: with empty clusters in the mean it is, and so
+    /// it is where clusters of the usual size itself are split.
+    pub(super) fn rule(&self) -> Option<Rule> {
+        let ignores_empty = match self.reference {
+            ReferenceSize::PerSupport | ReferenceSize::PerSupportFloat => true,
+            ReferenceSize::MeanQuery | ReferenceSize::MeanAll => false,
+        };
+        let smallest = self.first_alpha.map_or(self.alpha, |first| first.min(self.alpha));
+        let splits_usual = self.split_at_limit && smallest <= 1.0;
+        (ignores_empty && !splits_usual).then_some(Rule::Nearest {
             boost: 1.0,
             block: BoostBlock::Way,
             min_similarity: None,
-        }
+        })
     }
 
     /// The sizes that are compared, and the limit of a round.
@@ -234,11 +244,14 @@ impl Discover for Ukc {
                 parts_count += split.centres - 1;
             }
             let (parts, parts_count) = canonical(&parts);
-            let stuck = parts_count == k;
+            let nothing_split = parts_count == k;
+            let before = (clusters, limit);
             (clusters, k) = canonical(&kmeans.refine(&space, &parts, parts_count).labels);
             let counts = count(&clusters, k, known);
             limit = self.limit(&counts, self.alpha);
             converged = self.finished(&counts, limit);
+            // A first round with a limit of its own, or points that moved on, may yet call for a split.
+            let stuck = nothing_split && (&before.0, before.1) == (&clusters, limit);
             if converged || stuck {
                 break;
             }

@@ -1,0 +1,332 @@
+//! The arguments of every command. One definition feeds parsing, help and completions.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Parser, Subcommand};
+use clap_complete::Shell;
+use genus_core::episode::ShortClasses;
+use genus_core::{CentreNorm, Prototypes};
+use genus_data::Format;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// Sorts items into the classes you know and the categories you do not know yet.
+///
+/// From a few labelled examples of some classes and a pile of unlabelled items, Genus says which items belong to the known
+/// classes and groups the rest into new categories, without being told how many there are.
+#[derive(Debug, Parser)]
+#[command(name = "genus", version, styles = STYLES, after_help = "\
+Examples:
+  genus demo                                          see it work, no data needed
+  genus discover --support labelled.csv --query pile.parquet > assignments.csv
+  genus discover table.npz --out result               rows without a label are the pile
+  genus assign --taxonomy result --query more.parquet
+  genus bench main --features cub.npz --split cub.json")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) global: Global,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Global {
+    /// Number of threads; all cores by default. Results do not depend on it
+    #[arg(long, global = true, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Seed of everything random; the same seed gives the same bytes
+    #[arg(long, global = true, default_value_t = 0, value_name = "N")]
+    pub(crate) seed: u64,
+    /// No progress and no summary, only errors
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Discover(Discover),
+    Assign(Assign),
+    Bench(Bench),
+    Demo(Demo),
+    /// List the methods and their parameters
+    #[command(after_help = "Examples:\n  genus methods\n  genus discover table.csv --method ukc:alpha=1.6")]
+    Methods,
+    /// Print a completion script for a shell
+    #[command(
+        after_help = "Examples:\n  genus completions bash > ~/.local/share/bash-completion/completions/genus\n  \
+                            genus completions zsh > ~/.zfunc/_genus\n  \
+                            genus completions fish > ~/.config/fish/completions/genus.fish"
+    )]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+/// Sort a pile into known classes and new categories
+///
+/// The labelled examples come from one feature file and the pile from another (--support, --query), or both from one table
+/// in which rows without a label are the pile. Feature files are .npy, .npz, .safetensors, .csv, .jsonl or .parquet.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "\
+genus discover [OPTIONS] <TABLE>
+       genus discover [OPTIONS] --support <FILE> --query <FILE>",
+    after_help = "\
+Examples:
+  genus discover --support labelled.npz --query pile.npy
+  genus discover table.csv --out result --format parquet
+  genus discover table.parquet --method ukc:alpha=1.3 --seed 7
+  genus discover --support s.csv --query millions.parquet --subset 5000 --out result
+
+Output (CSV to the standard output, or DIR/assignments.* with --out):
+  id,category,kind,score,margin
+  score is the cosine to the category's centre, margin its lead over the next category."
+)]
+pub(crate) struct Discover {
+    /// One table with labelled and unlabelled rows
+    #[arg(value_name = "TABLE", conflicts_with_all = ["support", "query"], required_unless_present_any = ["support", "query"])]
+    pub(crate) table: Option<PathBuf>,
+    /// The labelled examples
+    #[arg(long, short, value_name = "FILE", requires = "query")]
+    pub(crate) support: Option<PathBuf>,
+    /// The pile to sort
+    #[arg(long, value_name = "FILE", requires = "support")]
+    pub(crate) query: Option<PathBuf>,
+    /// The method and its parameters, as in shc:t=3; see `genus methods`
+    #[arg(long, short, default_value = "shc", value_name = "METHOD")]
+    pub(crate) method: String,
+    #[command(flatten)]
+    pub(crate) prototypes: PrototypeKind,
+    /// Cluster so many random queries and assign the rest to the nearest category. By default this happens by itself, with
+    /// 5,000, when there are more than 20,000 queries
+    #[arg(long, value_name = "N")]
+    pub(crate) subset: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub(crate) second_step: SecondStep,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// Assign further items to the categories of a taxonomy
+///
+/// The taxonomy is the folder that `genus discover --out` wrote. Every item gets the category with the nearest centre; the
+/// file is streamed, so it may be larger than memory.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  genus assign --taxonomy result --query more.parquet > more.csv
+  genus assign --taxonomy result --query more.npy --out sorted --format jsonl")]
+pub(crate) struct Assign {
+    /// The folder of the taxonomy
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) taxonomy: PathBuf,
+    /// The items to assign
+    #[arg(long, value_name = "FILE")]
+    pub(crate) query: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// Run the paper's experiments on features
+#[derive(Debug, clap::Args)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  genus bench main --features cub.npz --split cub.split.json
+  genus bench main --features cub.npz --shot 1 --methods shc,ukc --json cub.json
+  genus bench realtime --features cub.npz --split cub.split.json --episodes 100"
+)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    pub(crate) experiment: BenchCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// All methods on episodes of one shape (the main table)
+    #[command(
+        after_help = "Examples:\n  genus bench main --features cub.npz --split cub.split.json\n  \
+                            genus bench main --features cub.npz --methods shc,shc:boost=1.1 --shot 1"
+    )]
+    Main {
+        #[command(flatten)]
+        common: BenchCommon,
+        #[command(flatten)]
+        query: QueryCount,
+        #[command(flatten)]
+        episodes: Episodes,
+    },
+    /// Every query judged by itself against the known classes
+    #[command(after_help = "Examples:\n  genus bench realtime --features cub.npz --split cub.split.json")]
+    Realtime {
+        #[command(flatten)]
+        common: BenchCommon,
+        #[command(flatten)]
+        query: QueryCount,
+        #[command(flatten)]
+        episodes: Episodes,
+    },
+    /// Large tasks: cluster a subset, assign the rest
+    #[command(
+        after_help = "Examples:\n  genus bench large --features cifar.npz --subset 400 --tasks 10\n  \
+                            genus bench large --features cifar.npz --authors --tasks 1"
+    )]
+    Large {
+        #[command(flatten)]
+        common: BenchCommon,
+        /// How many queries are clustered
+        #[arg(long, default_value = "400", value_name = "N")]
+        subset: NonZeroUsize,
+        /// How many tasks are averaged
+        #[arg(long, default_value = "10", value_name = "N", visible_alias = "episodes")]
+        tasks: std::num::NonZeroU64,
+        #[command(flatten)]
+        second_step: SecondStep,
+        /// Take the data in its own order and cluster the first 40 items a class, as the authors' code does
+        #[arg(long)]
+        authors: bool,
+    },
+    /// Accuracy against the number of queries of a class
+    #[command(after_help = "Examples:\n  genus bench queries --features cub.npz --query 1,5,10,15,20")]
+    Queries {
+        #[command(flatten)]
+        common: BenchCommon,
+        /// Numbers of queries of a class; by default 1,5,10,15,20,25,30 as far as the data goes
+        #[arg(long, value_name = "Q,…", value_delimiter = ',')]
+        query: Vec<NonZeroUsize>,
+        #[command(flatten)]
+        episodes: Episodes,
+    },
+    /// More known and new classes: 5 and 20, 10 and 20, 10 and 40
+    #[command(after_help = "Examples:\n  genus bench tasks --features cub.npz --split cub.split.json")]
+    Tasks {
+        #[command(flatten)]
+        common: BenchCommon,
+        #[command(flatten)]
+        query: QueryCount,
+        #[command(flatten)]
+        episodes: Episodes,
+    },
+    /// UKC against α
+    #[command(
+        after_help = "Examples:\n  genus bench alpha --features cub.npz --alpha 1.2,1.4,1.6\n  \
+                            genus bench alpha --features cub.npz --methods ukc:first-alpha=1.4"
+    )]
+    Alpha {
+        #[command(flatten)]
+        common: BenchCommon,
+        #[command(flatten)]
+        query: QueryCount,
+        #[command(flatten)]
+        episodes: Episodes,
+        /// Values of α
+        #[arg(
+            long,
+            value_name = "A,…",
+            value_delimiter = ',',
+            default_value = "1.3,1.35,1.4,1.45,1.6"
+        )]
+        alpha: Vec<f64>,
+    },
+    /// SHC against t
+    #[command(after_help = "Examples:\n  genus bench threshold --features cub.npz --threshold 0,1,2,3,4")]
+    Threshold {
+        #[command(flatten)]
+        common: BenchCommon,
+        #[command(flatten)]
+        query: QueryCount,
+        #[command(flatten)]
+        episodes: Episodes,
+        /// Values of t
+        #[arg(long, value_name = "T,…", value_delimiter = ',', default_value = "0,1,2,3,4")]
+        threshold: Vec<usize>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct BenchCommon {
+    /// The feature file, with labels
+    #[arg(long, value_name = "FILE")]
+    pub(crate) features: PathBuf,
+    /// Class split, JSON {"base": [...], "novel": [...]}; episodes are drawn from the novel classes, without it from all
+    #[arg(long, value_name = "FILE")]
+    pub(crate) split: Option<PathBuf>,
+    /// Known classes of an episode
+    #[arg(long, default_value_t = 5, value_name = "N")]
+    pub(crate) way: usize,
+    /// Labelled examples of a known class
+    #[arg(long, default_value_t = 5, value_name = "K")]
+    pub(crate) shot: usize,
+    /// New classes of an episode
+    #[arg(long, default_value_t = 5, value_name = "M")]
+    pub(crate) new: usize,
+    /// Methods with their parameters, as in shc,ukc:alpha=1.3; by default those of the paper's table
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub(crate) methods: Vec<String>,
+    #[command(flatten)]
+    pub(crate) prototypes: PrototypeKind,
+    /// What to do with classes that have too few items: error, or skip them
+    #[arg(long, default_value_t = ShortClasses::Error, value_name = "error|skip")]
+    pub(crate) short_classes: ShortClasses,
+    /// Write the results as JSON too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct QueryCount {
+    /// Queries of a class
+    #[arg(long, default_value_t = 15, value_name = "Q")]
+    pub(crate) query: usize,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Episodes {
+    /// How many episodes are averaged
+    #[arg(long, default_value = "500", value_name = "N")]
+    pub(crate) episodes: std::num::NonZeroU64,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PrototypeKind {
+    /// How examples become a class's prototype: raw-mean, unit-mean or unit-mean-unnormalised
+    #[arg(long = "proto", default_value_t = Prototypes::default(), value_name = "KIND")]
+    pub(crate) kind: Prototypes,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SecondStep {
+    /// Passes of k-means over all items before they are assigned
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) refine: usize,
+    /// How centres are scaled before items are assigned: cosine, or authors-columns as in the authors' code
+    #[arg(long, default_value_t = CentreNorm::Cosine, value_name = "NORM")]
+    pub(crate) centre_norm: CentreNorm,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Output {
+    /// Write the results into this folder instead of the standard output
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Format of the assignments: csv, jsonl or parquet
+    #[arg(long, short, default_value_t = Format::Csv, value_name = "FORMAT")]
+    pub(crate) format: Format,
+}
+
+/// See Genus sort handwritten digits, five of them never labelled
+///
+/// 1,797 real digits ship inside the binary. Five classes are known from five examples each, the other five are never
+/// named. No data and no network needed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  genus demo\n  genus demo --seed 3")]
+pub(crate) struct Demo {}

@@ -1,0 +1,68 @@
+//! `genus assign`: further items for a taxonomy, streamed.
+
+use std::path::Path;
+use std::time::Instant;
+
+use genus_core::{Taxonomy, TaxonomyEntry};
+use genus_data::{TableReader, read_taxonomy};
+use genus_lab::Progress;
+
+use crate::args::{Assign, Global};
+use crate::blocks;
+use crate::failure::Failure;
+use crate::output::Sink;
+use crate::progress::Bar;
+use crate::summary;
+
+pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
+    let start = Instant::now();
+    let (taxonomy, made) = read_taxonomy(&args.taxonomy)?;
+    let (dim, rows) = {
+        let reader = TableReader::open(&args.query)?;
+        (reader.dim(), reader.rows())
+    };
+    check_dim(&args.taxonomy, taxonomy.centres().dim(), &args.query, dim)?;
+    let mut sink = Sink::open(&args.output)?;
+    let bar = Bar::new("items", global);
+    match rows {
+        Some(rows) => bar.start(rows),
+        None => bar.spin(),
+    }
+    let mut counts = vec![0u64; taxonomy.entries().len()];
+    blocks::for_each(&args.query, |block| {
+        let assignments = taxonomy.assign(&block.features)?;
+        assignments
+            .iter()
+            .for_each(|assignment| counts[assignment.category] += 1);
+        sink.write(&block.ids, &assignments, &taxonomy)?;
+        bar.add(block.len() as u64);
+        Ok(())
+    })?;
+    sink.finish()?;
+    drop(bar);
+    if !global.quiet {
+        let how = format!("taxonomy of {}", made.method);
+        anstream::eprint!("{}", summary::text(&counted(&taxonomy, &counts), &how, start.elapsed()));
+    }
+    Ok(())
+}
+
+/// The categories with other numbers of items.
+pub(crate) fn counted(taxonomy: &Taxonomy, counts: &[u64]) -> Vec<TaxonomyEntry> {
+    let entries = taxonomy.entries().iter().zip(counts);
+    entries
+        .map(|(entry, &items)| TaxonomyEntry { items, ..entry.clone() })
+        .collect()
+}
+
+/// Fails when two files cannot come from the same encoder.
+pub(crate) fn check_dim(a: &Path, a_dim: usize, b: &Path, b_dim: usize) -> Result<(), Failure> {
+    if a_dim == b_dim {
+        return Ok(());
+    }
+    Err(Failure::failed(format!(
+        "{} has {a_dim} features an item, but {} has {b_dim}; features must come from the same encoder",
+        a.display(),
+        b.display()
+    )))
+}

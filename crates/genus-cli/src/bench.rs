@@ -1,0 +1,119 @@
+//! `genus bench`: the paper's experiments.
+
+use std::io::Write;
+use std::time::Instant;
+
+use genus_core::episode::{Shape, ShortClasses};
+use genus_data::AtomicFile;
+use genus_lab::{Bench, Dataset, Experiment, LargeSettings, Report};
+
+use crate::args::{self, BenchCommand, BenchCommon, Global};
+use crate::failure::Failure;
+use crate::output;
+use crate::progress::Bar;
+
+/// Numbers of queries that are tried when none are named.
+const QUERIES: [usize; 7] = [1, 5, 10, 15, 20, 25, 30];
+
+pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
+    let common = bench.experiment.common();
+    let data = Dataset::read(&common.features, common.split.as_deref())?;
+    let (query, episodes) = match &bench.experiment {
+        BenchCommand::Large { tasks, .. } => (Shape::default().query, tasks.get()),
+        BenchCommand::Queries { episodes, .. } => (Shape::default().query, episodes.episodes.get()),
+        BenchCommand::Main { query, episodes, .. }
+        | BenchCommand::Realtime { query, episodes, .. }
+        | BenchCommand::Tasks { query, episodes, .. }
+        | BenchCommand::Alpha { query, episodes, .. }
+        | BenchCommand::Threshold { query, episodes, .. } => (query.query, episodes.episodes.get()),
+    };
+    let settings = Bench {
+        shape: Shape {
+            way: common.way,
+            shot: common.shot,
+            new: common.new,
+            query,
+        },
+        episodes,
+        seed: global.seed,
+        methods: common.methods.clone(),
+        prototypes: common.prototypes.kind,
+        short_classes: common.short_classes,
+    };
+    let experiment = experiment(&bench.experiment, &data);
+    let start = Instant::now();
+    let bar = Bar::new("episodes", global);
+    let report = settings.run(&data, &experiment, &bar)?;
+    drop(bar);
+    if let Some(path) = &common.json {
+        let mut file = AtomicFile::create(path)?;
+        let written = file
+            .write_all(report.json().as_bytes())
+            .and_then(|()| file.write_all(b"\n"));
+        written.map_err(|e| Failure::failed(format!("cannot write {}: {e}", path.display())))?;
+        file.commit()?;
+    }
+    output::print(&report.markdown())?;
+    if !global.quiet {
+        print_times(&report, start);
+    }
+    Ok(())
+}
+
+fn experiment(command: &BenchCommand, data: &Dataset) -> Experiment {
+    match command {
+        BenchCommand::Main { .. } => Experiment::Main,
+        BenchCommand::Realtime { .. } => Experiment::RealTime,
+        BenchCommand::Tasks { .. } => Experiment::Tasks,
+        BenchCommand::Alpha { alpha, .. } => Experiment::Alpha(alpha.clone()),
+        BenchCommand::Threshold { threshold, .. } => Experiment::Threshold(threshold.clone()),
+        BenchCommand::Large {
+            subset,
+            second_step,
+            authors,
+            ..
+        } => Experiment::Large(LargeSettings {
+            subset: subset.get(),
+            refine: second_step.refine,
+            centre_norm: second_step.centre_norm,
+            authors: *authors,
+        }),
+        BenchCommand::Queries { common, query, .. } if query.is_empty() => {
+            let most = match common.short_classes {
+                ShortClasses::Error => data.pool().smallest_class().saturating_sub(common.shot),
+                ShortClasses::Skip => usize::MAX,
+            };
+            // With nothing within reach the smallest number says which class is too small.
+            let within: Vec<usize> = QUERIES.into_iter().filter(|&query| query <= most.max(1)).collect();
+            Experiment::Queries(within)
+        }
+        BenchCommand::Queries { query, .. } => Experiment::Queries(query.iter().map(|q| q.get()).collect()),
+    }
+}
+
+/// Times differ from run to run, so they stay out of the results.
+fn print_times(report: &Report, start: Instant) {
+    anstream::eprintln!(
+        "\n{:.1} s in all. Time of an episode on one thread:",
+        start.elapsed().as_secs_f64()
+    );
+    for run in &report.runs {
+        let each = run.time.as_secs_f64() / run.episodes.len().max(1) as f64;
+        anstream::eprintln!("  {:<24} {:8.3} ms", run.title(), 1e3 * each);
+    }
+    anstream::eprintln!("(The first method that needs the products of all points also pays for them.)");
+}
+
+impl BenchCommand {
+    fn common(&self) -> &BenchCommon {
+        match self {
+            BenchCommand::Main { common, .. }
+            | BenchCommand::Realtime { common, .. }
+            | BenchCommand::Large { common, .. }
+            | BenchCommand::Queries { common, .. }
+            | BenchCommand::Tasks { common, .. }
+            | BenchCommand::Alpha { common, .. }
+            | BenchCommand::Threshold { common, .. } => common,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! `genus demo`: handwritten digits sorted before one's eyes.
+
+use std::fmt::Write;
+use std::time::Instant;
+
+use anstyle::{AnsiColor, Style};
+use genus_core::{Kind, Taxonomy};
+use genus_lab::{DigitsResult, DigitsTask};
+
+use crate::args::{Demo, Global};
+use crate::failure::Failure;
+use crate::output;
+use crate::summary::{kind_style, thousands};
+
+const METHODS: [&str; 5] = ["proto", "rankstat", "gcd", "shc", "ukc"];
+/// The method whose answer is drawn.
+const SHOWN: &str = "ukc";
+/// Pictures in a row: eight columns each and a space between, within 80 columns.
+const PICTURES: usize = 8;
+/// New groups that are drawn before the rest is summed up.
+const GROUPS: usize = 8;
+
+pub(crate) fn run(_: &Demo, global: &Global) -> Result<(), Failure> {
+    let demo = DigitsTask::new(global.seed)?;
+    let bold = Style::new().bold();
+    let dim = Style::new().dimmed();
+    let known: Vec<String> = demo.known().iter().map(|digit| digit.to_string()).collect();
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "{bold}{} handwritten digits.{bold:#} {} are known from five examples each; the other five were never labelled,\n\
+         and nobody said how many there are.\n",
+        thousands(demo.task().queries() as u64),
+        list(&known)
+    );
+    let mut results = Vec::new();
+    let _ = writeln!(text, "{dim}method     All   Old   New   categories    time{dim:#}");
+    for method in METHODS {
+        let start = Instant::now();
+        let result = demo.run(method, global.seed)?;
+        let time = start.elapsed();
+        let a = result.accuracy;
+        let _ = writeln!(
+            text,
+            "{method:<8} {:5.1} {:5.1} {:>5} {:6} of 10 {:5.0} ms",
+            100.0 * a.all,
+            100.0 * a.old,
+            if a.new == 0.0 {
+                "–".to_owned()
+            } else {
+                format!("{:.1}", 100.0 * a.new)
+            },
+            result.discovery.known() + result.discovery.novel(),
+            1e3 * time.as_secs_f64(),
+        );
+        results.push(result);
+    }
+    text.push_str("Accuracy in %: of all digits, of the known ones (Old), of those never labelled (New).\n\n");
+    if let Some(shown) = results.iter().find(|result| result.method == SHOWN) {
+        draw(&mut text, &demo, shown);
+    }
+    let _ = writeln!(
+        text,
+        "{dim}Digits: E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository,\n\
+         doi 10.24432/C50P49, CC BY 4.0.{dim:#}\n\n\
+         Now your own:  {bold}genus discover --support labelled.csv --query pile.csv{bold:#}"
+    );
+    output::print(&text)
+}
+
+/// Every category with some of its digits, from the most typical to the most doubtful.
+fn draw(text: &mut String, demo: &DigitsTask, result: &DigitsResult) {
+    let bold = Style::new().bold();
+    let red = Style::new().fg_color(Some(AnsiColor::Red.into()));
+    let taxonomy = demo.taxonomy(result);
+    let members = members(result, &taxonomy);
+    let _ = writeln!(
+        text,
+        "{bold}What {SHOWN} found{bold:#}, from typical to doubtful ({red}red{red:#}: not the digit that most of the group are)\n"
+    );
+    let mut groups = 0;
+    for (entry, members) in taxonomy.entries().iter().zip(&members) {
+        let style = kind_style(entry.kind);
+        let usual = match entry.kind {
+            Kind::Known => entry.name.parse().ok(),
+            Kind::New => most_common(members.iter().map(|&query| demo.truth(query))),
+        };
+        let right = members
+            .iter()
+            .filter(|&&query| Some(demo.truth(query)) == usual)
+            .count();
+        let share = 100.0 * right as f64 / members.len().max(1) as f64;
+        let title = match (entry.kind, usual) {
+            (Kind::New, Some(digit)) => format!("{}, mostly {digit}", entry.name),
+            _ => format!("known {}", entry.name),
+        };
+        if entry.kind == Kind::New {
+            groups += 1;
+        }
+        if groups > GROUPS {
+            continue;
+        }
+        let _ = writeln!(
+            text,
+            "{style}{bold}{title}{bold:#}{style:#}: {} items, {share:.0} % alike",
+            thousands(entry.items),
+        );
+        let last = members.len().saturating_sub(1);
+        let count = PICTURES.min(members.len());
+        let spread: Vec<usize> = (0..count)
+            .map(|at| members[last * at / count.saturating_sub(1).max(1)])
+            .collect();
+        for line in 0..4 {
+            for &query in &spread {
+                let style = if Some(demo.truth(query)) == usual { style } else { red };
+                let _ = write!(text, "  {style}{}{style:#}", picture_line(demo.picture(query), line));
+            }
+            text.push('\n');
+        }
+        text.push('\n');
+    }
+    if groups > GROUPS {
+        let _ = writeln!(text, "… and {} smaller new groups.\n", groups - GROUPS);
+    }
+}
+
+/// The queries of every category, the most similar to its centre first.
+fn members(result: &DigitsResult, taxonomy: &Taxonomy) -> Vec<Vec<usize>> {
+    let mut members = vec![Vec::new(); taxonomy.entries().len()];
+    for (query, &category) in result.discovery.categories().iter().enumerate() {
+        members[taxonomy.index_of(category)].push(query);
+    }
+    let scores = result.discovery.scores();
+    for queries in &mut members {
+        queries.sort_by(|&a, &b| scores[b].similarity.total_cmp(&scores[a].similarity));
+    }
+    members
+}
+
+fn most_common(digits: impl Iterator<Item = u8>) -> Option<u8> {
+    let mut counts = [0usize; 10];
+    digits.for_each(|digit| counts[usize::from(digit) % 10] += 1);
+    (0..10u8).max_by_key(|&digit| (counts[usize::from(digit)], std::cmp::Reverse(digit)))
+}
+
+/// Two rows of pixels in one line of text.
+fn picture_line(pixels: &[f32], line: usize) -> String {
+    let ink = |row: usize, column: usize| pixels.get(row * 8 + column).is_some_and(|&value| value >= 7.0);
+    (0..8)
+        .map(|column| match (ink(2 * line, column), ink(2 * line + 1, column)) {
+            (true, true) => '█',
+            (true, false) => '▀',
+            (false, true) => '▄',
+            (false, false) => ' ',
+        })
+        .collect()
+}
+
+fn list(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}

@@ -1,0 +1,397 @@
+//! `genus discover`: a pile sorted into known classes and new categories.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use genus_core::methods::Method;
+use genus_core::{
+    Assignment, CentreNorm, Discover as _, Discovery, Features, Stop, Subset, Support, Task, TaskError, Taxonomy,
+};
+use genus_data::{Origin, Table, TableReader, read_table, write_taxonomy};
+use genus_lab::Progress;
+
+use crate::args::{Discover, Global};
+use crate::assign::{check_dim, counted};
+use crate::blocks;
+use crate::failure::Failure;
+use crate::output::Sink;
+use crate::progress::Bar;
+use crate::summary;
+
+/// With more queries than this a subset is clustered and the rest assigned.
+const AT_ONCE: usize = 20_000;
+/// The size of that subset.
+const SUBSET: usize = 5_000;
+
+pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
+    let start = Instant::now();
+    let method = Method::parse(&args.method, global.seed)?;
+    let mut sink = Sink::open(&args.output)?;
+    let at_once = args.subset.map_or(AT_ONCE, |subset| subset.get());
+    let subset = args.subset.map_or(SUBSET, |subset| subset.get());
+    let (support, pile) = read_input(args, at_once, global)?;
+
+    let (taxonomy, counts, stop) = match pile.rows {
+        Rows::Here(queries) => {
+            let task = make_task(args, &support, queries.features)?;
+            let discovery = working(global, || method.discover(&task))?;
+            let taxonomy = Taxonomy::from_discovery(task.classes(), &discovery);
+            sink.write(&queries.ids, &assignments(&discovery, &taxonomy), &taxonomy)?;
+            let counts = taxonomy.entries().iter().map(|entry| entry.items).collect();
+            (taxonomy, counts, discovery.stop())
+        }
+        Rows::Streamed(count) => {
+            let stream = Stream {
+                pile: &pile.path,
+                only_unlabelled: pile.only_unlabelled,
+                count,
+            };
+            two_step(args, global, &method, &support, &stream, subset, &mut sink)?
+        }
+    };
+    let entries = counted(&taxonomy, &counts);
+    if let Some(folder) = sink.folder() {
+        let made = Origin {
+            method: args.method.clone(),
+            seed: global.seed,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let centres = taxonomy.centres().clone();
+        let whole = Taxonomy::from_parts(entries.clone(), centres).map_err(|e| Failure::failed(e.to_string()))?;
+        write_taxonomy(folder, &whole, &made)?;
+    }
+    let folder = sink.folder().map(Path::to_owned);
+    sink.finish()?;
+    if !global.quiet {
+        anstream::eprint!("{}", summary::text(&entries, &how(&args.method, stop), start.elapsed()));
+        if let Some(folder) = folder {
+            anstream::eprintln!("Written to {}", folder.display());
+        }
+    }
+    Ok(())
+}
+
+/// The pile: in memory when it can be clustered at once, else to be read again block by block.
+struct Pile {
+    path: PathBuf,
+    only_unlabelled: bool,
+    rows: Rows,
+}
+
+enum Rows {
+    Here(Table),
+    Streamed(usize),
+}
+
+/// Reads the examples and, up to `at_once` rows, the pile.
+fn read_input(args: &Discover, at_once: usize, global: &Global) -> Result<(Support, Pile), Failure> {
+    match (&args.table, &args.support, &args.query) {
+        (Some(table), ..) => {
+            let (labelled, rows) = read_mixed(table, at_once, global)?;
+            let Some(labelled) = labelled else {
+                return Err(Failure::failed(format!(
+                    "{}: no row has a label; fill in the label of some examples of at least two classes",
+                    table.display()
+                )));
+            };
+            let pile = Pile {
+                path: table.clone(),
+                only_unlabelled: true,
+                rows,
+            };
+            Ok((support_of(table, labelled)?, pile))
+        }
+        (None, Some(support_path), Some(query)) => {
+            let support = support_of(support_path, read_table(support_path)?.table)?;
+            let reader = TableReader::open(query)?;
+            check_dim(support_path, support.features().dim(), query, reader.dim())?;
+            let rows = match reader.rows() {
+                Some(rows) if rows > at_once as u64 => Rows::Streamed(usize::try_from(rows).unwrap_or(usize::MAX)),
+                _ => read_up_to(query, at_once, global)?,
+            };
+            let pile = Pile {
+                path: query.clone(),
+                only_unlabelled: false,
+                rows,
+            };
+            Ok((support, pile))
+        }
+        _ => Err(Failure::Usage("name one TABLE, or both --support and --query".into())),
+    }
+}
+
+/// The pile of a file of its own; only counted once it has more rows than are kept.
+fn read_up_to(path: &Path, at_once: usize, global: &Global) -> Result<Rows, Failure> {
+    let mut kept = Kept::new(at_once);
+    let bar = Bar::new("rows read", global);
+    bar.spin();
+    blocks::for_each(path, |block| {
+        bar.add(block.len() as u64);
+        let all: Vec<usize> = (0..block.len()).collect();
+        kept.add(block, &all)
+    })?;
+    kept.finish(path)
+}
+
+/// The labelled rows of a table, and the others up to `at_once`.
+fn read_mixed(path: &Path, at_once: usize, global: &Global) -> Result<(Option<Table>, Rows), Failure> {
+    let mut labelled = Kept::new(usize::MAX);
+    let mut pile = Kept::new(at_once);
+    let bar = Bar::new("rows read", global);
+    bar.spin();
+    blocks::for_each(path, |block| {
+        bar.add(block.len() as u64);
+        let (with, without): (Vec<usize>, Vec<usize>) = (0..block.len()).partition(|&row| block.labels[row].is_some());
+        labelled.add(block.select(&with), &(0..with.len()).collect::<Vec<_>>())?;
+        pile.add(block, &without)
+    })?;
+    if pile.count == 0 {
+        return Err(Failure::failed(format!(
+            "{}: every row has a label, so there is nothing to sort; leave the label of the pile's rows empty",
+            path.display()
+        )));
+    }
+    Ok((labelled.table, pile.finish(path)?))
+}
+
+/// Rows that are kept until there are too many, and then only counted.
+struct Kept {
+    most: usize,
+    count: usize,
+    table: Option<Table>,
+}
+
+impl Kept {
+    fn new(most: usize) -> Self {
+        Self {
+            most,
+            count: 0,
+            table: None,
+        }
+    }
+
+    fn add(&mut self, block: Table, rows: &[usize]) -> Result<(), Failure> {
+        self.count += rows.len();
+        if self.count > self.most {
+            self.table = None;
+            return Ok(());
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let more = if rows.len() == block.len() {
+            block
+        } else {
+            block.select(rows)
+        };
+        self.table = Some(match self.table.take() {
+            None => more,
+            Some(table) => {
+                let dim = table.features.dim();
+                let mut values = table.features.into_values();
+                values.extend_from_slice(more.features.values());
+                let (mut ids, mut labels) = (table.ids, table.labels);
+                ids.extend(more.ids);
+                labels.extend(more.labels);
+                let features = Features::new(dim, values).map_err(|e| Failure::failed(e.to_string()))?;
+                Table { ids, labels, features }
+            }
+        });
+        Ok(())
+    }
+
+    fn finish(self, path: &Path) -> Result<Rows, Failure> {
+        match self.table {
+            Some(table) => Ok(Rows::Here(table)),
+            None if self.count > 0 => Ok(Rows::Streamed(self.count)),
+            None => Err(Failure::failed(format!("{}: there is nothing to sort", path.display()))),
+        }
+    }
+}
+
+/// The examples of a file in which every row has a label.
+fn support_of(path: &Path, table: Table) -> Result<Support, Failure> {
+    let labels: Vec<String> = table
+        .labels
+        .into_iter()
+        .zip(&table.ids)
+        .map(|(label, id)| {
+            label.ok_or_else(|| {
+                Failure::failed(format!(
+                    "{}: item \"{id}\" has no label, and every row of --support needs one; if the file also holds the \
+                     pile, run `genus discover {0}`",
+                    path.display()
+                ))
+            })
+        })
+        .collect::<Result<_, _>>()?;
+    Support::new(table.features, &labels).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))
+}
+
+fn make_task(args: &Discover, support: &Support, queries: Features) -> Result<Task, Failure> {
+    let task = Task::with_prototypes(support, queries, args.prototypes.kind).map_err(|e| {
+        let way_out = match e {
+            TaskError::ZeroPrototype { .. } => "; check its examples",
+            _ => "",
+        };
+        Failure::failed(format!("{e}{way_out}"))
+    })?;
+    if let Some((a, b)) = task.identical_prototypes() {
+        let (a, b) = (&task.classes()[a], &task.classes()[b]);
+        return Err(Failure::failed(format!(
+            "the examples of classes `{a}` and `{b}` have the same mean, so nothing can tell them apart; give them one \
+             label or other examples"
+        )));
+    }
+    Ok(task)
+}
+
+/// Shows that something is going on while a method works.
+fn working<T>(global: &Global, work: impl FnOnce() -> T) -> T {
+    let bar = Bar::new("clustering", global);
+    bar.spin();
+    work()
+}
+
+fn assignments(discovery: &Discovery, taxonomy: &Taxonomy) -> Vec<Assignment> {
+    let queries = discovery.categories().iter().zip(discovery.scores());
+    let assignment = |(&category, &score)| Assignment {
+        category: taxonomy.index_of(category),
+        score,
+    };
+    queries.map(assignment).collect()
+}
+
+/// A pile that is read again and again.
+struct Stream<'a> {
+    pile: &'a Path,
+    only_unlabelled: bool,
+    count: usize,
+}
+
+impl Stream<'_> {
+    /// Hands every block of the pile to `work`, with the number of its first row in the pile.
+    fn for_each(&self, mut work: impl FnMut(usize, Table) -> Result<(), Failure>) -> Result<(), Failure> {
+        let mut first = 0;
+        blocks::for_each(self.pile, |block| {
+            let block = if self.only_unlabelled {
+                let rows: Vec<usize> = (0..block.len()).filter(|&row| block.labels[row].is_none()).collect();
+                if rows.is_empty() {
+                    return Ok(());
+                }
+                block.select(&rows)
+            } else {
+                block
+            };
+            let count = block.len();
+            work(first, block)?;
+            first += count;
+            Ok(())
+        })
+    }
+}
+
+/// Clusters a random subset of a streamed pile and assigns the rest.
+fn two_step(
+    args: &Discover,
+    global: &Global,
+    method: &Method,
+    support: &Support,
+    stream: &Stream,
+    subset: usize,
+    sink: &mut Sink,
+) -> Result<(Taxonomy, Vec<u64>, Stop), Failure> {
+    if !global.quiet {
+        anstream::eprintln!(
+            "{} items: clustering {} of them, assigning the rest",
+            summary::thousands(stream.count as u64),
+            summary::thousands(subset as u64)
+        );
+    }
+    let rows = Subset::Random {
+        size: subset,
+        seed: global.seed,
+    }
+    .rows(stream.count);
+    let passes = 2 + args.second_step.refine as u64;
+    let bar = Bar::new("items", global);
+    bar.start(passes * stream.count as u64);
+
+    let mut chosen = Kept::new(usize::MAX);
+    stream.for_each(|first, block| {
+        let from = rows.partition_point(|&row| row < first);
+        let to = rows.partition_point(|&row| row < first + block.len());
+        let here: Vec<usize> = rows[from..to].iter().map(|row| row - first).collect();
+        bar.add(block.len() as u64);
+        chosen.add(block, &here)
+    })?;
+    let Some(chosen) = chosen.table else {
+        return Err(Failure::failed(format!(
+            "{}: there is nothing to sort",
+            stream.pile.display()
+        )));
+    };
+    let task = make_task(args, support, chosen.features)?;
+    let discovery = method.discover(&task)?;
+    let mut taxonomy = Taxonomy::from_discovery(task.classes(), &discovery);
+
+    let prototypes = task.points().select(&(0..task.known()).collect::<Vec<_>>());
+    for _ in 0..args.second_step.refine {
+        let mut pass = taxonomy.refinement(&prototypes);
+        stream.for_each(|_, block| {
+            bar.add(block.len() as u64);
+            Ok(pass.add(&block.features)?)
+        })?;
+        taxonomy = pass.finish();
+    }
+    if args.second_step.centre_norm == CentreNorm::AuthorsColumns {
+        taxonomy = taxonomy.with_authors_column_norm();
+    }
+
+    // What the method decided stands, unless the centres have moved since.
+    let decided = if args.second_step.refine == 0 {
+        assignments(&discovery, &taxonomy)
+    } else {
+        Vec::new()
+    };
+    let mut counts = vec![0u64; taxonomy.entries().len()];
+    let mut next = 0;
+    stream.for_each(|first, block| {
+        let mut found = taxonomy.assign(&block.features)?;
+        while next < decided.len() && rows[next] < first + block.len() {
+            found[rows[next] - first] = decided[next];
+            next += 1;
+        }
+        found.iter().for_each(|assignment| counts[assignment.category] += 1);
+        sink.write(&block.ids, &found, &taxonomy)?;
+        bar.add(block.len() as u64);
+        Ok(())
+    })?;
+    Ok((taxonomy, counts, discovery.stop()))
+}
+
+/// The method and how it came to its end, in words.
+fn how(method: &str, stop: Stop) -> String {
+    match stop {
+        Stop::Direct => method.to_owned(),
+        Stop::Cut { similarity, .. } => format!("{method}, stopped at similarity {similarity:.2}"),
+        Stop::Exhausted => format!("{method}, nothing stood in the way of merging everything"),
+        Stop::Rounds {
+            rounds,
+            converged: true,
+        } => format!("{method}, {rounds} rounds"),
+        Stop::Rounds {
+            rounds,
+            converged: false,
+        } => format!("{method}, not converged after {rounds} rounds"),
+        Stop::Estimated {
+            categories,
+            labelled_accuracy,
+        } => {
+            format!(
+                "{method}, {categories} categories put {:.0} % of the examples right",
+                100.0 * labelled_accuracy
+            )
+        }
+    }
+}

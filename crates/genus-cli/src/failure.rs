@@ -1,0 +1,98 @@
+//! Why the program ends without success.
+
+use std::fmt;
+use std::io;
+
+use anstyle::{AnsiColor, Style};
+use genus_core::methods::MethodError;
+use genus_core::{DiscoverError, TaskError};
+use genus_data::DataError;
+use genus_lab::LabError;
+
+/// Why the program ends without success.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command was not meant like this: exit code 2.
+    Usage(String),
+    /// The work could not be done: exit code 1.
+    Failed(String),
+    /// Whoever read the output has gone; that is no failure.
+    ReaderLeft,
+}
+
+impl Failure {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Failure::Failed(message.into())
+    }
+
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Failure::Usage(_) => 2,
+            Failure::Failed(_) => 1,
+            Failure::ReaderLeft => 0,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let red = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
+        match self {
+            Failure::Usage(message) | Failure::Failed(message) => write!(f, "{red}error:{red:#} {message}"),
+            Failure::ReaderLeft => Ok(()),
+        }
+    }
+}
+
+impl From<DataError> for Failure {
+    fn from(error: DataError) -> Self {
+        match &error {
+            DataError::Write { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => Failure::ReaderLeft,
+            _ => Failure::failed(error.to_string()),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ReaderLeft,
+            _ => Failure::failed(format!("cannot write to the standard output: {error}")),
+        }
+    }
+}
+
+impl From<MethodError> for Failure {
+    fn from(error: MethodError) -> Self {
+        Failure::Usage(format!("{error}; `genus methods` shows all of them"))
+    }
+}
+
+impl From<DiscoverError> for Failure {
+    fn from(error: DiscoverError) -> Self {
+        let way_out = match &error {
+            DiscoverError::TooFewClasses { .. } => {
+                "; label examples of more classes, or set the limit yourself with --method shc:min-similarity=0.6"
+            }
+            DiscoverError::TooLarge { .. } => " with --subset 5000",
+            DiscoverError::TooManyCategories { .. } => "; ask for fewer",
+            _ => "",
+        };
+        Failure::failed(format!("{error}{way_out}"))
+    }
+}
+
+impl From<TaskError> for Failure {
+    fn from(error: TaskError) -> Self {
+        Failure::failed(error.to_string())
+    }
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        match error {
+            LabError::Method(error) => error.into(),
+            other => Failure::failed(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Where results go: the standard output or a folder.
+
+use std::fs;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use genus_core::{Assignment, Taxonomy};
+use genus_data::{AssignmentWriter, Format};
+
+use crate::args;
+use crate::failure::Failure;
+
+/// Prints text to the standard output, with its colours only where they are wanted.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// Assignments on their way out.
+pub(crate) struct Sink {
+    format: Format,
+    /// None until there is something to write to the standard output: a run that fails prints no header.
+    writer: Option<AssignmentWriter>,
+    folder: Option<Folder>,
+}
+
+impl Sink {
+    /// Opens a file before any work is done, so that a wrong path costs no time.
+    pub(crate) fn open(output: &args::Output) -> Result<Self, Failure> {
+        let format = output.format;
+        let Some(path) = &output.out else {
+            if format == Format::Parquet && io::stdout().is_terminal() {
+                return Err(Failure::Usage(
+                    "Parquet cannot be shown in a terminal; name a folder with --out DIR".into(),
+                ));
+            }
+            return Ok(Self {
+                format,
+                writer: None,
+                folder: None,
+            });
+        };
+        let folder = Folder::create(path)?;
+        let file = path.join(format!("assignments.{}", format.extension()));
+        Ok(Self {
+            format,
+            writer: Some(AssignmentWriter::create(file, format)?),
+            folder: Some(folder),
+        })
+    }
+
+    /// Writes where some items went.
+    pub(crate) fn write(
+        &mut self,
+        ids: &[String],
+        assignments: &[Assignment],
+        taxonomy: &Taxonomy,
+    ) -> Result<(), Failure> {
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            none => {
+                let out = Box::new(BufWriter::new(io::stdout()));
+                none.insert(AssignmentWriter::new(out, "the standard output", self.format)?)
+            }
+        };
+        for (id, assignment) in ids.iter().zip(assignments) {
+            let entry = &taxonomy.entries()[assignment.category];
+            let score = assignment.score;
+            writer.write(id, &entry.name, entry.kind, score.similarity, score.margin)?;
+        }
+        Ok(())
+    }
+
+    /// The folder, if results go into one.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.folder.as_ref().map(|folder| folder.path.as_path())
+    }
+
+    /// Lets the assignments appear.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        if let Some(writer) = self.writer {
+            writer.finish()?;
+        }
+        if let Some(folder) = self.folder {
+            folder.keep();
+        }
+        Ok(())
+    }
+}
+
+/// A folder for results, removed again when it was made for them and nothing came of it.
+struct Folder {
+    path: PathBuf,
+    made: bool,
+}
+
+impl Folder {
+    fn create(path: &Path) -> Result<Self, Failure> {
+        let made = !path.exists();
+        fs::create_dir_all(path).map_err(|e| {
+            Failure::failed(format!(
+                "cannot make the folder {}: {e}; name another with --out",
+                path.display()
+            ))
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            made,
+        })
+    }
+
+    fn keep(mut self) {
+        self.made = false;
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.made {
+            // Fails when something is in it, and then it should stay.
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Where every item went: `id, category, kind, score, margin`, as CSV, JSON Lines or Parquet.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow_array::builder::{Float32Builder, StringBuilder};
+use arrow_array::{ArrayRef, RecordBatch};
+use genus_core::Kind;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::atomic::AtomicFile;
+use crate::error::DataError;
+
+/// Rows gathered before they are handed to the Parquet writer.
+const PARQUET_BATCH: usize = 8192;
+
+/// The format of an assignments file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Comma-separated values with a header.
+    Csv,
+    /// One JSON object a line.
+    Jsonl,
+    /// Apache Parquet.
+    Parquet,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Format; 3] = [Format::Csv, Format::Jsonl, Format::Parquet];
+
+    /// How the names of such files end, without the dot.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Format::Csv => "csv",
+            Format::Jsonl => "jsonl",
+            Format::Parquet => "parquet",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.extension())
+    }
+}
+
+/// A text that names no [`Format`].
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("\"{0}\" is no format for assignments; choose csv, jsonl or parquet")]
+pub struct ParseFormatError(String);
+
+impl FromStr for Format {
+    type Err = ParseFormatError;
+
+    fn from_str(text: &str) -> Result<Self, ParseFormatError> {
+        let found = Format::ALL
+            .into_iter()
+            .find(|format| text.eq_ignore_ascii_case(format.extension()));
+        found.ok_or_else(|| ParseFormatError(text.to_owned()))
+    }
+}
+
+/// Writes assignments, one item at a time; only [`finish`](Self::finish) makes them whole.
+pub struct AssignmentWriter {
+    /// What errors call the output.
+    target: String,
+    encoder: Encoder,
+}
+
+impl AssignmentWriter {
+    /// Writes into a file that appears, or replaces the one that is there, when the writer is finished.
+    pub fn create(path: impl AsRef<Path>, format: Format) -> Result<Self, DataError> {
+        let path = path.as_ref();
+        Self::start(
+            path.display().to_string(),
+            Output::File(AtomicFile::create(path)?),
+            format,
+        )
+    }
+
+    /// Writes onto a stream; `name` is what errors call it, as "the standard output".
+    pub fn new(out: Box<dyn Write + Send>, name: impl Into<String>, format: Format) -> Result<Self, DataError> {
+        Self::start(name.into(), Output::Stream(out), format)
+    }
+
+    fn start(target: String, out: Output, format: Format) -> Result<Self, DataError> {
+        match Encoder::start(out, format) {
+            Ok(encoder) => Ok(Self { target, encoder }),
+            Err(source) => Err(write_error(&target, source)),
+        }
+    }
+
+    /// Writes where one item went: its category, whether that is known or new, how well it fits and by how much better
+    /// than the next.
+    pub fn write(&mut self, id: &str, category: &str, kind: Kind, score: f32, margin: f32) -> Result<(), DataError> {
+        self.encoder
+            .write(id, category, kind, score, margin)
+            .map_err(|e| write_error(&self.target, e))
+    }
+
+    /// Writes what is still held back and, when writing into a file, lets it appear.
+    pub fn finish(self) -> Result<(), DataError> {
+        match self.encoder.finish().map_err(|e| write_error(&self.target, e))? {
+            Output::File(file) => file.commit(),
+            Output::Stream(mut out) => out.flush().map_err(|e| write_error(&self.target, e)),
+        }
+    }
+}
+
+fn write_error(target: &str, source: io::Error) -> DataError {
+    let way_out = if source.kind() == io::ErrorKind::StorageFull {
+        "; free some space"
+    } else {
+        ""
+    };
+    DataError::Write {
+        target: target.to_owned(),
+        source,
+        way_out,
+    }
+}
+
+/// Where the bytes go.
+enum Output {
+    Stream(Box<dyn Write + Send>),
+    File(AtomicFile),
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Output::Stream(out) => out.write(bytes),
+            Output::File(out) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Output::Stream(out) => out.flush(),
+            Output::File(out) => out.flush(),
+        }
+    }
+}
+
+/// How an assignment becomes bytes.
+enum Encoder {
+    Csv(Box<csv::Writer<Output>>),
+    Jsonl(Output),
+    Parquet(Box<ParquetEncoder>),
+}
+
+impl Encoder {
+    fn start(out: Output, format: Format) -> io::Result<Self> {
+        Ok(match format {
+            Format::Csv => {
+                let mut writer = csv::Writer::from_writer(out);
+                writer.write_record(["id", "category", "kind", "score", "margin"])?;
+                Encoder::Csv(Box::new(writer))
+            }
+            Format::Jsonl => Encoder::Jsonl(out),
+            Format::Parquet => Encoder::Parquet(Box::new(ParquetEncoder::start(out)?)),
+        })
+    }
+
+    fn write(&mut self, id: &str, category: &str, kind: Kind, score: f32, margin: f32) -> io::Result<()> {
+        let kind = match kind {
+            Kind::Known => "known",
+            Kind::New => "new",
+        };
+        match self {
+            Encoder::Csv(writer) => writer
+                .write_record([id, category, kind, &decimals(score), &decimals(margin)])
+                .map_err(io::Error::from),
+            Encoder::Jsonl(out) => {
+                let text = Names { id, category, kind }.to_json()?;
+                // JSON has no word for what is not finite.
+                let number = |v: f32| if v.is_finite() { decimals(v) } else { "null".to_owned() };
+                let head = text.strip_suffix('}').unwrap_or(&text);
+                let line = format!("{head},\"score\":{},\"margin\":{}}}\n", number(score), number(margin));
+                out.write_all(line.as_bytes())
+            }
+            Encoder::Parquet(encoder) => encoder.write(id, category, kind, score, margin),
+        }
+    }
+
+    fn finish(self) -> io::Result<Output> {
+        match self {
+            Encoder::Csv(writer) => writer.into_inner().map_err(|e| e.into_error()),
+            Encoder::Jsonl(out) => Ok(out),
+            Encoder::Parquet(encoder) => encoder.finish(),
+        }
+    }
+}
+
+/// The texts of a line of JSON.
+#[derive(Serialize)]
+struct Names<'a> {
+    id: &'a str,
+    category: &'a str,
+    kind: &'a str,
+}
+
+impl Names<'_> {
+    fn to_json(&self) -> io::Result<String> {
+        serde_json::to_string(self).map_err(io::Error::from)
+    }
+}
+
+/// A number to six decimals, the same text on every machine; zero has no sign.
+fn decimals(value: f32) -> String {
+    let text = format!("{value:.6}");
+    match text.strip_prefix('-') {
+        Some(zero) if zero.bytes().all(|b| matches!(b, b'0' | b'.')) => zero.to_owned(),
+        _ => text,
+    }
+}
+
+/// Gathers columns and writes them in batches.
+struct ParquetEncoder {
+    writer: ArrowWriter<Output>,
+    columns: Columns,
+}
+
+#[derive(Default)]
+struct Columns {
+    id: StringBuilder,
+    category: StringBuilder,
+    kind: StringBuilder,
+    score: Float32Builder,
+    margin: Float32Builder,
+    rows: usize,
+}
+
+impl Columns {
+    /// The rows gathered so far, which are then forgotten.
+    fn take(&mut self) -> io::Result<RecordBatch> {
+        self.rows = 0;
+        RecordBatch::try_from_iter_with_nullable([
+            ("id", Arc::new(self.id.finish()) as ArrayRef, false),
+            ("category", Arc::new(self.category.finish()), false),
+            ("kind", Arc::new(self.kind.finish()), false),
+            ("score", Arc::new(self.score.finish()), false),
+            ("margin", Arc::new(self.margin.finish()), false),
+        ])
+        .map_err(io::Error::other)
+    }
+}
+
+impl ParquetEncoder {
+    fn start(out: Output) -> io::Result<Self> {
+        let mut columns = Columns::default();
+        let schema = columns.take()?.schema();
+        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+        let writer = ArrowWriter::try_new(out, schema, Some(properties)).map_err(into_io)?;
+        Ok(Self { writer, columns })
+    }
+
+    fn write(&mut self, id: &str, category: &str, kind: &str, score: f32, margin: f32) -> io::Result<()> {
+        let columns = &mut self.columns;
+        columns.id.append_value(id);
+        columns.category.append_value(category);
+        columns.kind.append_value(kind);
+        columns.score.append_value(score);
+        columns.margin.append_value(margin);
+        columns.rows += 1;
+        if columns.rows == PARQUET_BATCH {
+            self.writer.write(&columns.take()?).map_err(into_io)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<Output> {
+        if self.columns.rows > 0 {
+            self.writer.write(&self.columns.take()?).map_err(into_io)?;
+        }
+        // `into_inner` would lose what kind of error there was, so the output is taken out after the end is written.
+        self.writer.finish().map_err(into_io)?;
+        Ok(std::mem::replace(
+            self.writer.inner_mut(),
+            Output::Stream(Box::new(io::sink())),
+        ))
+    }
+}
+
+/// The operating system's error where there is one, so that a broken pipe is still known as such.
+fn into_io(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+            Ok(inner) => *inner,
+            Err(other) => io::Error::other(other),
+        },
+        other => io::Error::other(other),
+    }
+}

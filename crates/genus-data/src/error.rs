@@ -1,0 +1,182 @@
+//! What can be wrong with a file: every message names the file, the place in it and the way out.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Where in a file something stands, counted from one as editors and people do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A row of a binary file.
+    Row(u64),
+    /// A line of a text file; the header of a CSV file is line 1.
+    Line(u64),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Row(n) => write!(f, "row {n}"),
+            Place::Line(n) => write!(f, "line {n}"),
+        }
+    }
+}
+
+/// A file that cannot be read, used or written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DataError {
+    /// The operating system would not give the file.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A directory where a file is needed.
+    #[error("{} is a directory; name a file in it", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A feature file whose name says nothing about its format.
+    #[error(
+        "cannot tell the format of {} from its name; feature files end in .npy, .npz, .safetensors, .csv, \
+         .jsonl, .ndjson or .parquet",
+        path.display()
+    )]
+    UnknownFormat {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file that is damaged or does not hold what it should.
+    #[error("{}: {problem}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and what to do about it.
+        problem: String,
+    },
+    /// A row that does not hold what it should.
+    #[error("{}, {place}: {problem}", path.display())]
+    MalformedRow {
+        /// The file.
+        path: PathBuf,
+        /// The row.
+        place: Place,
+        /// What is wrong and what to do about it.
+        problem: String,
+    },
+    /// A file without rows.
+    #[error("{} has no rows; a feature file needs at least one", path.display())]
+    NoRows {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file whose rows have no features.
+    #[error("{}: the rows have no features; a row needs at least one number", path.display())]
+    NoFeatures {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A row whose length differs from that of the rows before it.
+    #[error(
+        "{}, {place}: {found} features where the rows before have {expected}; all rows need the same number",
+        path.display()
+    )]
+    Dimension {
+        /// The file.
+        path: PathBuf,
+        /// The row.
+        place: Place,
+        /// The number of features of the rows before.
+        expected: usize,
+        /// The number of features of this row.
+        found: usize,
+    },
+    /// A value that is NaN or infinite, or becomes infinite as a 32-bit float.
+    #[error(
+        "{}, {place} (id \"{id}\"): {column} is {value} as a 32-bit float, not a finite number; correct the \
+         value or remove the row",
+        path.display()
+    )]
+    NotFinite {
+        /// The file.
+        path: PathBuf,
+        /// The row.
+        place: Place,
+        /// The item's id.
+        id: String,
+        /// The column, by name or number.
+        column: String,
+        /// The value as a 32-bit float.
+        value: f32,
+    },
+    /// A row of zeros, which has no direction and so no cosine to anything.
+    #[error(
+        "{}, {place} (id \"{id}\"): all features are zero, so the item is like nothing else; remove the row or \
+         compute its features again",
+        path.display()
+    )]
+    ZeroRow {
+        /// The file.
+        path: PathBuf,
+        /// The row.
+        place: Place,
+        /// The item's id.
+        id: String,
+    },
+    /// An id that two rows share.
+    #[error(
+        "{}: {first} and {second} have the same id \"{id}\"; make the ids unique or leave them out",
+        path.display()
+    )]
+    DuplicateId {
+        /// The file.
+        path: PathBuf,
+        /// The id.
+        id: String,
+        /// The row that has it first.
+        first: Place,
+        /// The row that has it again.
+        second: Place,
+    },
+    /// A label that indexes no class.
+    #[error(
+        "{}, {place}: label {label} names no class, as `classes` has {classes} (0 to {}); correct it, or use -1 \
+         for an unlabelled row",
+        path.display(),
+        classes.saturating_sub(1)
+    )]
+    LabelOutsideClasses {
+        /// The file.
+        path: PathBuf,
+        /// The row.
+        place: Place,
+        /// The label.
+        label: i128,
+        /// The number of classes.
+        classes: usize,
+    },
+    /// A split file that is malformed or does not fit the features.
+    #[error("split {}: {problem}", path.display())]
+    Split {
+        /// The split file.
+        path: PathBuf,
+        /// What is wrong and what to do about it; names the class.
+        problem: String,
+    },
+    /// An output that cannot be written.
+    #[error("cannot write {target}: {source}{way_out}")]
+    Write {
+        /// The path of the output, or what it is called when it has none.
+        target: String,
+        /// What the operating system said.
+        source: io::Error,
+        /// What to do about it, or nothing where the operating system's words say it all.
+        way_out: &'static str,
+    },
+}

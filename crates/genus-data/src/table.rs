@@ -1,0 +1,332 @@
+//! Feature files: rows of id, label and features, read block by block.
+//!
+//! One submodule a format gives raw [`Block`]s; what every row must satisfy is checked here, in one place for all of
+//! them.
+
+mod arrays;
+mod csv;
+mod element;
+mod jsonl;
+mod label;
+mod npy;
+mod npz;
+mod parquet;
+mod rows;
+mod safetensors;
+mod source;
+
+use std::collections::BTreeSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+
+use genus_core::{FeatureError, Features};
+
+use crate::error::{DataError, Place};
+use source::{Block, Origin, Source};
+
+/// How many ids [`TableReader`] remembers to find duplicates: enough for most files, at some 40 MB.
+const REMEMBERED_IDS: usize = 1 << 20;
+
+/// Rows that [`read_table`] asks for at a time.
+const READ_BLOCK: usize = 1 << 16;
+
+/// Rows of a feature file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// What the file calls each row, or the row's number in the file, from zero, when it has no ids.
+    pub ids: Vec<String>,
+    /// The class of each row; `None` is an unlabelled row.
+    pub labels: Vec<Option<String>>,
+    /// The features of each row: finite, no row all zeros.
+    pub features: Features,
+}
+
+impl Table {
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// The distinct labels, sorted.
+    pub fn classes(&self) -> Vec<String> {
+        let distinct: BTreeSet<&String> = self.labels.iter().flatten().collect();
+        distinct.into_iter().cloned().collect()
+    }
+
+    /// The named rows in the named order.
+    ///
+    /// # Panics
+    /// When a row does not exist.
+    pub fn select(&self, rows: &[usize]) -> Self {
+        Self {
+            ids: rows.iter().map(|&row| self.ids[row].clone()).collect(),
+            labels: rows.iter().map(|&row| self.labels[row].clone()).collect(),
+            features: self.features.select(rows),
+        }
+    }
+}
+
+/// A whole feature file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableFile {
+    /// Its rows.
+    pub table: Table,
+    /// Its `classes`, which name the integers of its labels, when it has them.
+    pub class_names: Option<Vec<String>>,
+}
+
+/// Reads a whole feature file; two rows with the same id are an error.
+pub fn read_table(path: impl AsRef<Path>) -> Result<TableFile, DataError> {
+    let mut reader = TableReader::open(path)?;
+    reader.seen.limit = usize::MAX;
+    // A format that knows its size is read in one block, straight into the final matrix.
+    let block = match reader.rows() {
+        Some(rows) => usize::try_from(rows).unwrap_or(usize::MAX),
+        None => READ_BLOCK,
+    };
+    let class_names = reader.class_names().map(<[_]>::to_vec);
+    let Some(mut table) = reader.next_block(block)? else {
+        return Err(DataError::NoRows {
+            path: reader.path().to_owned(),
+        });
+    };
+    if let Some(second) = reader.next_block(block)? {
+        let mut values = table.features.into_values();
+        let mut next = Some(second);
+        while let Some(more) = next {
+            table.ids.extend(more.ids);
+            table.labels.extend(more.labels);
+            values.extend_from_slice(more.features.values());
+            next = reader.next_block(block)?;
+        }
+        table.features = Features::new(reader.dim(), values).map_err(|e| reader.origin.malformed(e))?;
+    }
+    Ok(TableFile { table, class_names })
+}
+
+/// Reads a feature file of any supported format block by block, in memory proportional to the block.
+///
+/// Every row is checked: the features are finite, as many as in the first row and not all zero. Explicit ids are unique
+/// among the first 2²⁰ rows; beyond them a streaming reader cannot remember them all. After an error the reader is at
+/// its end.
+///
+/// Blocks of some ten megabytes are fastest: larger ones are new memory each time, which costs more than reading into
+/// it.
+pub struct TableReader {
+    origin: Origin,
+    source: Box<dyn Source>,
+    rows_read: u64,
+    seen: SeenIds,
+    finished: bool,
+}
+
+impl TableReader {
+    /// Opens a feature file, of the format that its extension says, and reads its header.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, DataError> {
+        let path = path.as_ref();
+        let origin = Origin::new(path);
+        let extension = path
+            .extension()
+            .and_then(|e| e.to_str())
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        type Opener = fn(Origin, File) -> Result<Box<dyn Source>, DataError>;
+        let open: Opener = match extension.as_str() {
+            "npy" => npy::open,
+            "npz" => npz::open,
+            "safetensors" => safetensors::open,
+            "csv" => csv::open,
+            "jsonl" | "ndjson" => jsonl::open,
+            "parquet" => parquet::open,
+            // A directory of any name is better called that.
+            _ if path.is_dir() => return Err(DataError::Directory { path: path.to_owned() }),
+            _ => return Err(DataError::UnknownFormat { path: path.to_owned() }),
+        };
+        let file = File::open(path).map_err(|e| origin.io(e))?;
+        if file.metadata().map_err(|e| origin.io(e))?.is_dir() {
+            return Err(DataError::Directory { path: path.to_owned() });
+        }
+        let source = open(origin.clone(), file)?;
+        if source.rows() == Some(0) {
+            return Err(DataError::NoRows { path: path.to_owned() });
+        }
+        if source.dim() == 0 {
+            return Err(DataError::NoFeatures { path: path.to_owned() });
+        }
+        Ok(Self {
+            origin,
+            source,
+            rows_read: 0,
+            seen: SeenIds::new(REMEMBERED_IDS),
+            finished: false,
+        })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.origin.path
+    }
+
+    /// The number of features of every row.
+    pub fn dim(&self) -> usize {
+        self.source.dim()
+    }
+
+    /// The number of rows in the file, when its format says so up front: all but CSV and JSONL.
+    pub fn rows(&self) -> Option<u64> {
+        self.source.rows()
+    }
+
+    /// The `classes` of the file, which name the integers of its labels, when it has them.
+    pub fn class_names(&self) -> Option<&[String]> {
+        self.source.class_names()
+    }
+
+    /// The next rows: at least one and at most `max_rows`, or `None` at the end of the file. A `max_rows` of zero
+    /// counts as one.
+    pub fn next_block(&mut self, max_rows: usize) -> Result<Option<Table>, DataError> {
+        if self.finished {
+            return Ok(None);
+        }
+        let block = self
+            .source
+            .next_block(max_rows.max(1))
+            .and_then(|block| block.map(|b| self.check(b)).transpose());
+        self.finished = !matches!(block, Ok(Some(_)));
+        block
+    }
+
+    /// Turns a raw block into rows that keep the promises of [`Table`].
+    fn check(&mut self, block: Block) -> Result<Table, DataError> {
+        let Block {
+            values,
+            ids,
+            mut labels,
+            lines,
+        } = block;
+        let dim = self.source.dim();
+        let rows = values.len() / dim;
+        let first = self.rows_read;
+        let place = |row: usize| {
+            lines
+                .get(row)
+                .map_or(Place::Row(first + row as u64 + 1), |&line| Place::Line(line))
+        };
+
+        if let Some(ids) = &ids {
+            for (row, id) in ids.iter().enumerate() {
+                if id.is_empty() {
+                    return Err(self
+                        .origin
+                        .row(place(row), "the id is empty; give every row an id or none"));
+                }
+                if let Some(first) = self.seen.first_place(id, place(row)) {
+                    let (path, id) = (self.origin.path.clone(), id.clone());
+                    return Err(DataError::DuplicateId {
+                        path,
+                        id,
+                        first,
+                        second: place(row),
+                    });
+                }
+            }
+        }
+        let ids = ids.unwrap_or_else(|| (first..first + rows as u64).map(|row| row.to_string()).collect());
+        labels.resize(rows, None);
+
+        for (row, values) in values.chunks_exact(dim).enumerate() {
+            match largest_magnitude(values) {
+                Magnitude::Usable => {}
+                Magnitude::Zero => {
+                    let (path, id) = (self.origin.path.clone(), ids[row].clone());
+                    return Err(DataError::ZeroRow {
+                        path,
+                        place: place(row),
+                        id,
+                    });
+                }
+                Magnitude::NotFinite => return Err(self.not_finite(values, place(row), &ids[row])),
+            }
+        }
+        let features = Features::new(dim, values).map_err(|e: FeatureError| self.origin.malformed(e))?;
+        self.rows_read += rows as u64;
+        Ok(Table { ids, labels, features })
+    }
+
+    fn not_finite(&self, values: &[f32], place: Place, id: &str) -> DataError {
+        let column = values.iter().position(|v| !v.is_finite()).unwrap_or_default();
+        DataError::NotFinite {
+            path: self.origin.path.clone(),
+            place,
+            id: id.to_owned(),
+            column: match self.source.column_name(column) {
+                Some(name) => format!("column \"{name}\""),
+                None => format!("feature {}", column + 1),
+            },
+            value: values[column],
+        }
+    }
+}
+
+/// What the largest magnitude of a row says about the row.
+enum Magnitude {
+    Usable,
+    Zero,
+    NotFinite,
+}
+
+/// Judges a row in one pass without a branch a value: without their sign, the bits of floats order as integers do, and
+/// all that is not finite comes last.
+fn largest_magnitude(row: &[f32]) -> Magnitude {
+    const SIGN: u32 = 1 << 31;
+    let largest = row
+        .iter()
+        .fold(0, |largest, v| largest.max((v.to_bits() & !SIGN) as i32));
+    if largest == 0 {
+        Magnitude::Zero
+    } else if largest >= f32::INFINITY.to_bits() as i32 {
+        Magnitude::NotFinite
+    } else {
+        Magnitude::Usable
+    }
+}
+
+/// The ids met so far, as 64-bit fingerprints: two different ids among a million share one with a probability of
+/// 3·10⁻⁸.
+struct SeenIds {
+    places: HashMap<u64, Place>,
+    limit: usize,
+}
+
+impl SeenIds {
+    fn new(limit: usize) -> Self {
+        Self {
+            places: HashMap::new(),
+            limit,
+        }
+    }
+
+    /// Where the id was met before; remembers it otherwise.
+    fn first_place(&mut self, id: &str, place: Place) -> Option<Place> {
+        let mut hasher = DefaultHasher::new();
+        id.hash(&mut hasher);
+        let full = self.places.len() >= self.limit;
+        match self.places.entry(hasher.finish()) {
+            Entry::Occupied(first) => Some(*first.get()),
+            Entry::Vacant(free) => {
+                if !full {
+                    free.insert(place);
+                }
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Formats that come a line at a time (`.csv`, `.jsonl`): gathers their rows into blocks.
+
+use super::source::{Block, Origin, Source};
+use crate::error::{DataError, Place};
+
+/// Bytes that one row may take; more is taken for a file of another kind rather than read into memory.
+pub(super) const MAX_ROW_BYTES: u64 = 64 << 20;
+
+/// The problem of a row that takes more.
+pub(super) const ROW_TOO_LONG: &str =
+    "longer than 64 MiB; check that the file has one row a line and that every quote is closed";
+
+/// One row but for its features.
+pub(super) struct Row {
+    pub(super) line: u64,
+    pub(super) id: Option<String>,
+    pub(super) label: Option<String>,
+}
+
+/// A file that gives row after row.
+pub(super) trait Rows: Send {
+    /// The next row, its features appended to `values`; `None` at the end.
+    fn next_row(&mut self, values: &mut Vec<f32>) -> Result<Option<Row>, DataError>;
+
+    /// What the file calls a feature.
+    fn column_name(&self, feature: usize) -> Option<&str>;
+}
+
+/// Blocks of rows.
+pub(super) struct RowBlocks<R> {
+    origin: Origin,
+    rows: R,
+    dim: usize,
+    has_ids: bool,
+    /// The row that was read to learn `dim` and `has_ids`.
+    first: Option<(Row, Vec<f32>)>,
+}
+
+impl<R: Rows + 'static> RowBlocks<R> {
+    pub(super) fn open(origin: Origin, mut rows: R) -> Result<Box<dyn Source>, DataError> {
+        let mut values = Vec::new();
+        let Some(first) = rows.next_row(&mut values)? else {
+            return Err(DataError::NoRows { path: origin.path });
+        };
+        let (dim, has_ids) = (values.len(), first.id.is_some());
+        Ok(Box::new(Self {
+            origin,
+            rows,
+            dim,
+            has_ids,
+            first: Some((first, values)),
+        }))
+    }
+}
+
+impl<R: Rows> Source for RowBlocks<R> {
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    fn column_name(&self, feature: usize) -> Option<&str> {
+        self.rows.column_name(feature)
+    }
+
+    fn next_block(&mut self, max_rows: usize) -> Result<Option<Block>, DataError> {
+        let mut block = Block::default();
+        let mut ids = Vec::new();
+        while block.lines.len() < max_rows {
+            let start = block.values.len();
+            let row = match self.first.take() {
+                Some((row, values)) => {
+                    block.values = values;
+                    row
+                }
+                None => match self.rows.next_row(&mut block.values)? {
+                    Some(row) => row,
+                    None => break,
+                },
+            };
+            let place = Place::Line(row.line);
+            let found = block.values.len() - start;
+            if found != self.dim {
+                return Err(self.origin.dimension(place, self.dim, found));
+            }
+            if row.id.is_some() != self.has_ids {
+                let (this, others) = if self.has_ids { ("no", "an") } else { ("an", "no") };
+                return Err(self.origin.row(
+                    place,
+                    format!("the row has {this} id but the rows before have {others} id; give every row an id or none"),
+                ));
+            }
+            ids.extend(row.id);
+            block.labels.push(row.label);
+            block.lines.push(row.line);
+        }
+        if block.lines.is_empty() {
+            return Ok(None);
+        }
+        block.ids = self.has_ids.then_some(ids);
+        Ok(Some(block))
+    }
+}

@@ -1,0 +1,159 @@
+//! The safetensors format: a JSON header and the tensors behind it.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+
+use safetensors::Dtype;
+use safetensors::tensor::{Metadata, TensorInfo};
+
+use super::arrays::{
+    Arrays, CLASSES, Column, IDS, LABELS, Matrix, column_shape, find_features, matrix_shape, stream_error,
+};
+use super::element::{Element, Number};
+use super::source::{Origin, Source};
+use crate::error::DataError;
+
+/// The longest header that the format allows.
+const MAX_HEADER: u64 = 100_000_000;
+
+/// Opens a `.safetensors` file: features and, where it has them, labels; class names and ids as JSON lists in its
+/// metadata.
+pub(super) fn open(origin: Origin, mut file: File) -> Result<Box<dyn Source>, DataError> {
+    let (metadata, data_start) = read_header(&origin, &mut file)?;
+    let x = find_features(
+        &origin,
+        "tensor",
+        |name| metadata.info(name).is_some(),
+        &metadata.offset_keys(),
+    )?;
+    let Some(info) = metadata.info(x) else {
+        return Err(origin.malformed(format!("no tensor \"{x}\"")));
+    };
+    let (rows, dim) = matrix_shape(&origin, &format!("\"{x}\""), &shape(info))?;
+    let element = element(info.dtype).ok_or_else(|| wrong_type(&origin, x, info, "F16, BF16, F32 or F64"))?;
+    let bytes = Box::new(tensor_bytes(&origin, data_start, info)?);
+    let matrix = Matrix {
+        rows,
+        dim,
+        element,
+        bytes,
+        columns_first: false,
+    };
+
+    let y = LABELS.into_iter().find_map(|name| Some((name, metadata.info(name)?)));
+    let labels = y
+        .map(|(name, info)| read_integers(&origin, data_start, name, info, rows))
+        .transpose()?;
+    let list = |key: &str| -> Result<Option<Vec<String>>, DataError> {
+        let Some(json) = metadata.metadata().as_ref().and_then(|map| map.get(key)) else {
+            return Ok(None);
+        };
+        serde_json::from_str(json).map(Some).map_err(|e| {
+            origin.malformed(format!(
+                "\"{key}\" in the metadata is not a JSON list of texts ({e}); write it with json.dumps"
+            ))
+        })
+    };
+    let ids = list(IDS)?;
+    if let Some(ids) = &ids {
+        column_shape(&origin, IDS, &[ids.len() as u64], rows)?;
+    }
+    let classes = list(CLASSES)?;
+    Arrays::open(
+        origin,
+        matrix,
+        ids.map(Column::Texts),
+        labels.map(Column::Integers),
+        classes,
+    )
+}
+
+/// Reads the header and gives the position of the tensors, having compared all lengths with the file's.
+fn read_header(origin: &Origin, file: &mut File) -> Result<(Metadata, u64), DataError> {
+    let damaged = |problem: String| {
+        origin.malformed(format!(
+            "not a readable safetensors file: {problem}; it was cut off or is damaged, write it again"
+        ))
+    };
+    let file_length = file.metadata().map_err(|e| origin.io(e))?.len();
+    let mut length = [0; 8];
+    file.read_exact(&mut length).map_err(|e| stream_error(origin, e))?;
+    let length = u64::from_le_bytes(length);
+    if length > MAX_HEADER || length > file_length.saturating_sub(8) {
+        return Err(damaged(format!(
+            "its header claims {length} bytes of a file of {file_length}"
+        )));
+    }
+    let mut header = vec![0; length as usize];
+    file.read_exact(&mut header).map_err(|e| stream_error(origin, e))?;
+    let metadata: Metadata = serde_json::from_slice(&header).map_err(|e| damaged(e.to_string()))?;
+    let expected = (metadata.data_len() as u64).checked_add(8 + length);
+    if expected != Some(file_length) {
+        return Err(damaged(format!(
+            "its tensors need {} bytes but it has {}",
+            metadata.data_len(),
+            file_length - 8 - length
+        )));
+    }
+    Ok((metadata, 8 + length))
+}
+
+/// The bytes of one tensor, from a handle of their own.
+fn tensor_bytes(origin: &Origin, data_start: u64, info: &TensorInfo) -> Result<impl Read + Send + use<>, DataError> {
+    let (start, end) = info.data_offsets;
+    let mut file = File::open(&origin.path).map_err(|e| origin.io(e))?;
+    file.seek(SeekFrom::Start(data_start + start as u64))
+        .map_err(|e| origin.io(e))?;
+    Ok(file.take((end - start) as u64))
+}
+
+fn read_integers(
+    origin: &Origin,
+    data_start: u64,
+    name: &str,
+    info: &TensorInfo,
+    rows: u64,
+) -> Result<Vec<i128>, DataError> {
+    column_shape(origin, name, &shape(info), rows)?;
+    let mut bytes = Vec::new();
+    tensor_bytes(origin, data_start, info)?
+        .read_to_end(&mut bytes)
+        .map_err(|e| stream_error(origin, e))?;
+    let integers = element(info.dtype).and_then(|element| element.decode_integers(&bytes));
+    let integers = integers.ok_or_else(|| wrong_type(origin, name, info, "integers"))?;
+    column_shape(origin, name, &[integers.len() as u64], rows)?;
+    Ok(integers)
+}
+
+fn shape(info: &TensorInfo) -> Vec<u64> {
+    info.shape.iter().map(|&n| n as u64).collect()
+}
+
+fn wrong_type(origin: &Origin, name: &str, info: &TensorInfo, needed: &str) -> DataError {
+    origin.malformed(format!(
+        "tensor \"{name}\" holds {:?} where {needed} are needed; convert it",
+        info.dtype
+    ))
+}
+
+fn element(dtype: Dtype) -> Option<Element> {
+    let number = match dtype {
+        Dtype::BF16 => Number::Bf16,
+        Dtype::F16 => Number::F16,
+        Dtype::F32 => Number::F32,
+        Dtype::F64 => Number::F64,
+        Dtype::I8 => Number::I8,
+        Dtype::I16 => Number::I16,
+        Dtype::I32 => Number::I32,
+        Dtype::I64 => Number::I64,
+        Dtype::U8 | Dtype::BOOL => Number::U8,
+        Dtype::U16 => Number::U16,
+        Dtype::U32 => Number::U32,
+        Dtype::U64 => Number::U64,
+        _ => return None,
+    };
+    Some(Element {
+        number,
+        big_endian: false,
+    })
+}

@@ -1,0 +1,87 @@
+//! What a format gives to the checks that all formats share.
+
+use std::fmt::Display;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{DataError, Place};
+
+/// A format's reader.
+pub(super) trait Source: Send {
+    /// The number of features of every row.
+    fn dim(&self) -> usize;
+
+    /// The number of rows, when the format says so up front.
+    fn rows(&self) -> Option<u64> {
+        None
+    }
+
+    /// The names of the integers of the labels.
+    fn class_names(&self) -> Option<&[String]> {
+        None
+    }
+
+    /// What the file calls a feature.
+    fn column_name(&self, _feature: usize) -> Option<&str> {
+        None
+    }
+
+    /// The next rows: between one and `max_rows`, or `None` at the end.
+    fn next_block(&mut self, max_rows: usize) -> Result<Option<Block>, DataError>;
+}
+
+/// Rows of equal length as they stand in a file.
+#[derive(Default)]
+pub(super) struct Block {
+    /// Row after row.
+    pub(super) values: Vec<f32>,
+    /// `None` when the file has no ids.
+    pub(super) ids: Option<Vec<String>>,
+    /// One for each row, or none at all when the file has no labels.
+    pub(super) labels: Vec<Option<String>>,
+    /// The line each row begins in, for text formats only.
+    pub(super) lines: Vec<u64>,
+}
+
+/// The file that errors name.
+#[derive(Clone)]
+pub(super) struct Origin {
+    pub(super) path: PathBuf,
+}
+
+impl Origin {
+    pub(super) fn new(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
+    pub(super) fn io(&self, source: io::Error) -> DataError {
+        DataError::Read {
+            path: self.path.clone(),
+            source,
+        }
+    }
+
+    pub(super) fn malformed(&self, problem: impl Display) -> DataError {
+        DataError::Malformed {
+            path: self.path.clone(),
+            problem: problem.to_string(),
+        }
+    }
+
+    pub(super) fn row(&self, place: Place, problem: impl Display) -> DataError {
+        DataError::MalformedRow {
+            path: self.path.clone(),
+            place,
+            problem: problem.to_string(),
+        }
+    }
+
+    pub(super) fn dimension(&self, place: Place, expected: usize, found: usize) -> DataError {
+        DataError::Dimension {
+            path: self.path.clone(),
+            place,
+            expected,
+            found,
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Assignments are written so that others can read them, whole or not at all.
+
+mod common;
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float32Type;
+use common::assert_mentions;
+use genus_core::Kind;
+use genus_data::{AssignmentWriter, DataError, Format};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+/// A stream whose bytes can be looked at afterwards.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A stream that nobody reads any more.
+struct Closed;
+
+impl Write for Closed {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+type Row = (&'static str, &'static str, Kind, f32, f32);
+
+const ROWS: [Row; 4] = [
+    ("a", "cat", Kind::Known, 0.987_654_3, 0.5),
+    ("b,c", "new \"1\"", Kind::New, -0.25, 1e-9),
+    ("日本\nx", "dog", Kind::Known, 1.0, -1e-9),
+    ("d", "", Kind::New, f32::NAN, f32::INFINITY),
+];
+
+fn write_all(mut writer: AssignmentWriter) {
+    for (id, category, kind, score, margin) in ROWS {
+        writer.write(id, category, kind, score, margin).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+fn written(format: Format) -> Vec<u8> {
+    let out = Shared::default();
+    write_all(AssignmentWriter::new(Box::new(out.clone()), "the standard output", format).unwrap());
+    out.0.lock().unwrap().clone()
+}
+
+#[test]
+fn csv_is_quoted_where_needed() {
+    let expected = "id,category,kind,score,margin\n\
+        a,cat,known,0.987654,0.500000\n\
+        \"b,c\",\"new \"\"1\"\"\",new,-0.250000,0.000000\n\
+        \"日本\nx\",dog,known,1.000000,0.000000\n\
+        d,,new,NaN,inf\n";
+    assert_eq!(String::from_utf8(written(Format::Csv)).unwrap(), expected);
+}
+
+#[test]
+fn json_lines_are_json() {
+    let text = String::from_utf8(written(Format::Jsonl)).unwrap();
+    assert!(text.starts_with(
+        "{\"id\":\"a\",\"category\":\"cat\",\"kind\":\"known\",\"score\":0.987654,\"margin\":0.500000}\n"
+    ));
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), ROWS.len());
+    for (line, (id, category, kind, ..)) in lines.iter().zip(ROWS) {
+        assert_eq!((&line["id"], &line["category"]), (&id.into(), &category.into()));
+        assert_eq!(line["kind"], kind.to_string());
+    }
+    assert!(lines[3]["score"].is_null() && lines[3]["margin"].is_null());
+}
+
+#[test]
+fn parquet_holds_the_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.parquet");
+    let mut writer = AssignmentWriter::create(&path, Format::Parquet).unwrap();
+    // More than one batch.
+    let count = 20_000;
+    for row in 0..count {
+        let kind = if row % 2 == 0 { Kind::Known } else { Kind::New };
+        writer
+            .write(&format!("item {row}"), "cat", kind, row as f32, 0.5)
+            .unwrap();
+    }
+    writer.finish().unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(&path).unwrap())
+        .unwrap()
+        .build()
+        .unwrap();
+    let mut row = 0;
+    for batch in reader {
+        let batch = batch.unwrap();
+        let names: Vec<_> = batch
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| field.name().clone())
+            .collect();
+        assert_eq!(names, ["id", "category", "kind", "score", "margin"]);
+        for i in 0..batch.num_rows() {
+            assert_eq!(batch.column(0).as_string::<i32>().value(i), format!("item {row}"));
+            assert_eq!(batch.column(1).as_string::<i32>().value(i), "cat");
+            assert_eq!(batch.column(2).as_string::<i32>().value(i), ["known", "new"][row % 2]);
+            assert_eq!(batch.column(3).as_primitive::<Float32Type>().value(i), row as f32);
+            assert_eq!(batch.column(4).as_primitive::<Float32Type>().value(i), 0.5);
+            row += 1;
+        }
+    }
+    assert_eq!(row, count);
+    assert_eq!(&written(Format::Parquet)[..4], b"PAR1");
+}
+
+#[test]
+fn a_file_appears_when_finished_and_not_before() {
+    for format in Format::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(format!("assignments.{format}"));
+        let mut writer = AssignmentWriter::create(&path, format).unwrap();
+        writer.write("a", "cat", Kind::Known, 1.0, 1.0).unwrap();
+        assert!(!path.exists());
+        drop(writer);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+        write_all(AssignmentWriter::create(&path, format).unwrap());
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        if format != Format::Parquet {
+            assert_eq!(std::fs::read(&path).unwrap(), written(format));
+        }
+    }
+}
+
+#[test]
+fn a_broken_pipe_is_known_as_such() {
+    for format in Format::ALL {
+        let outcome = AssignmentWriter::new(Box::new(Closed), "the standard output", format).and_then(|mut writer| {
+            writer.write("a", "cat", Kind::Known, 1.0, 1.0)?;
+            writer.finish()
+        });
+        match outcome {
+            Err(DataError::Write { target, source, .. }) => {
+                assert_eq!(
+                    (target.as_str(), source.kind()),
+                    ("the standard output", io::ErrorKind::BrokenPipe),
+                    "{format}"
+                );
+            }
+            other => panic!("{format}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn formats_have_names() {
+    for format in Format::ALL {
+        assert_eq!(format.to_string().parse(), Ok(format));
+        assert_eq!(format.extension().to_uppercase().parse(), Ok(format));
+    }
+    assert_mentions(
+        &"xlsx".parse::<Format>().unwrap_err().to_string(),
+        &["\"xlsx\"", "csv, jsonl or parquet"],
+    );
+}
