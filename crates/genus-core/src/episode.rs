@@ -59,7 +59,8 @@ pub struct Episode {
     pub support: Vec<usize>,
     /// The class of every example.
     pub support_classes: Vec<usize>,
-    /// The queries: those of known classes first, in each part query by query.
+    /// The queries: those of known classes first, in each part query by query; in a large task sample by sample over all
+    /// classes.
     pub queries: Vec<usize>,
     /// The true class of every query.
     pub truth: Vec<usize>,

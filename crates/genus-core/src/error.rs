@@ -143,6 +143,12 @@ pub enum TaxonomyError {
         /// The number of centres.
         centres: usize,
     },
+    /// A known class listed behind a new group.
+    #[error("the known class `{name}` stands behind a new group; known classes come first")]
+    KnownAfterNew {
+        /// The class.
+        name: String,
+    },
     /// Two categories of one name.
     #[error("two categories are called `{name}`")]
     NameTwice {

@@ -182,6 +182,9 @@ impl Task {
     }
 
     /// The same known classes with some of the queries, in the given order.
+    ///
+    /// # Panics
+    /// When a query does not exist.
     pub fn with_queries(&self, queries: &[usize]) -> Result<Self, TaskError> {
         if queries.is_empty() {
             return Err(TaskError::NoQueries);

@@ -83,6 +83,14 @@ impl Taxonomy {
                 centres: centres.rows(),
             });
         }
+        if let Some(late) = entries
+            .windows(2)
+            .find(|pair| pair[0].kind == Kind::New && pair[1].kind == Kind::Known)
+        {
+            return Err(TaxonomyError::KnownAfterNew {
+                name: late[1].name.clone(),
+            });
+        }
         let mut names = HashSet::new();
         if let Some(twice) = entries.iter().find(|entry| !names.insert(&entry.name)) {
             return Err(TaxonomyError::NameTwice {
@@ -174,8 +182,12 @@ impl Taxonomy {
 
     /// Begins a pass that moves every centre to the mean of the items nearest to it. The prototypes of the known classes
     /// count as items of theirs.
+    ///
+    /// # Panics
+    /// When the prototypes have another number of features.
     pub fn refinement<'a>(&'a self, prototypes: &'a Features) -> Refinement<'a> {
         let dim = self.centres.dim();
+        assert_eq!(prototypes.dim(), dim, "prototypes as wide as the centres");
         let mut refinement = Refinement {
             taxonomy: self,
             sums: vec![0.0; self.entries.len() * dim],

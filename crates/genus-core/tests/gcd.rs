@@ -52,9 +52,9 @@ fn assert_right(discovery: &Discovery, truth: &[usize], known: usize) {
         } else {
             assert_eq!(discovery.categories()[a].kind(), genus_core::Kind::New);
         }
-        for b in 0..a {
+        for (b, other) in truth[..a].iter().enumerate() {
             let together = discovery.categories()[a] == discovery.categories()[b];
-            assert_eq!(together, class == truth[b], "queries {a} and {b}");
+            assert_eq!(together, class == *other, "queries {a} and {b}");
         }
     }
 }

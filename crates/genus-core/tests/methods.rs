@@ -275,7 +275,7 @@ fn the_defaults_are_the_settings_of_the_paper() {
             attach: Attach::Average,
             boost: 1.0,
             boost_block: BoostBlock::Way,
-            linkage: Linkage::Chain,
+            linkage: Linkage::Fast,
             min_similarity: None,
         }
     );

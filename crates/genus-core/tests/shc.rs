@@ -124,7 +124,7 @@ fn naive(points: &[Vec<f64>], known: usize, shots: usize, options: &Shc) -> Naiv
 fn agrees(task: &Task, options: &Shc) -> Result<bool, TestCaseError> {
     let points = points(task);
     let twin = naive(&points, task.known(), task.shots(), options);
-    for linkage in [Linkage::Chain, Linkage::Sequential] {
+    for linkage in [Linkage::Fast, Linkage::Sequential] {
         let shc = Shc {
             linkage,
             ..options.clone()
@@ -290,7 +290,7 @@ fn duplicates_of_queries_and_of_prototypes() {
         let points = points(&task);
         let options = Shc::default();
         let twin = naive(&points, task.known(), task.shots(), &options);
-        for linkage in [Linkage::Chain, Linkage::Sequential] {
+        for linkage in [Linkage::Fast, Linkage::Sequential] {
             let discovery = Shc {
                 linkage,
                 ..options.clone()
@@ -321,7 +321,7 @@ fn a_query_equal_to_a_prototype_belongs_to_it() {
             ..data
         }
         .task();
-        for linkage in [Linkage::Chain, Linkage::Sequential] {
+        for linkage in [Linkage::Fast, Linkage::Sequential] {
             let discovery = Shc {
                 linkage,
                 ..Shc::default()
@@ -426,7 +426,7 @@ fn one_known_class_needs_a_limit() {
             found: 1
         })
     );
-    for linkage in [Linkage::Chain, Linkage::Sequential] {
+    for linkage in [Linkage::Fast, Linkage::Sequential] {
         let shc = Shc {
             min_size: 0,
             min_similarity: Some(0.5),
@@ -458,7 +458,7 @@ fn the_refused_merge_is_reported_with_its_similarity() {
     // The query joins class 0; the classes would meet at the mean of 0.6 and of the query's cosine with class 1.
     let task = one_shot_task(&[[1.0, 0.0], [0.6, 0.8]], &[[0.96, -0.28]]);
     let expected = (0.6 + (0.96 * 0.6 - 0.28 * 0.8)) / 2.0;
-    for linkage in [Linkage::Chain, Linkage::Sequential] {
+    for linkage in [Linkage::Fast, Linkage::Sequential] {
         let discovery = Shc {
             linkage,
             ..Shc::default()

@@ -467,3 +467,16 @@ fn classes_that_share_a_cluster_share_it_after_the_second_step() {
     let expected = [0, 2, 0, 1].map(Category::Known);
     assert_eq!(discovery.categories(), expected);
 }
+
+#[test]
+fn known_classes_come_first() {
+    let entry = |name: &str, kind| TaxonomyEntry {
+        name: name.to_owned(),
+        kind,
+        items: 1,
+    };
+    let centres = Features::from_rows([[1.0, 0.0], [0.0, 1.0]]).unwrap();
+    let entries = vec![entry("new-1", Kind::New), entry("cat", Kind::Known)];
+    let error = Taxonomy::from_parts(entries, centres).unwrap_err();
+    assert!(error.to_string().contains("`cat`"), "{error}");
+}

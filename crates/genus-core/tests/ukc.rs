@@ -36,7 +36,7 @@ fn largest_and_limit(ukc: &Ukc, counts: &[(usize, usize)]) -> (f64, f64) {
     };
     let usual: Vec<f64> = match ukc.reference {
         ReferenceSize::PerSupport => {
-            let sizes = counts.iter().map(|&(q, s)| if s > 0 { q / s } else { q });
+            let sizes = counts.iter().map(|&(q, s)| q.checked_div(s).unwrap_or(q));
             sizes.filter(|&size| size != 0).map(|size| size as f64).collect()
         }
         ReferenceSize::PerSupportFloat => {
