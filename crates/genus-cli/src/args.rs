@@ -157,24 +157,10 @@ pub(crate) enum BenchCommand {
         after_help = "Examples:\n  genus bench main --features cub.npz --split cub.split.json\n  \
                             genus bench main --features cub.npz --methods shc,shc:boost=1.1 --shot 1"
     )]
-    Main {
-        #[command(flatten)]
-        common: BenchCommon,
-        #[command(flatten)]
-        query: QueryCount,
-        #[command(flatten)]
-        episodes: Episodes,
-    },
+    Main(EpisodeBench),
     /// Every query judged by itself against the known classes
     #[command(after_help = "Examples:\n  genus bench realtime --features cub.npz --split cub.split.json")]
-    Realtime {
-        #[command(flatten)]
-        common: BenchCommon,
-        #[command(flatten)]
-        query: QueryCount,
-        #[command(flatten)]
-        episodes: Episodes,
-    },
+    Realtime(EpisodeBench),
     /// Large tasks: cluster a subset, assign the rest
     #[command(
         after_help = "Examples:\n  genus bench large --features cifar.npz --subset 400 --tasks 10\n  \
@@ -208,14 +194,7 @@ pub(crate) enum BenchCommand {
     },
     /// More known and new classes: 5 and 20, 10 and 20, 10 and 40
     #[command(after_help = "Examples:\n  genus bench tasks --features cub.npz --split cub.split.json")]
-    Tasks {
-        #[command(flatten)]
-        common: BenchCommon,
-        #[command(flatten)]
-        query: QueryCount,
-        #[command(flatten)]
-        episodes: Episodes,
-    },
+    Tasks(EpisodeBench),
     /// UKC against α
     #[command(
         after_help = "Examples:\n  genus bench alpha --features cub.npz --alpha 1.2,1.4,1.6\n  \
@@ -223,11 +202,7 @@ pub(crate) enum BenchCommand {
     )]
     Alpha {
         #[command(flatten)]
-        common: BenchCommon,
-        #[command(flatten)]
-        query: QueryCount,
-        #[command(flatten)]
-        episodes: Episodes,
+        bench: EpisodeBench,
         /// Values of α
         #[arg(
             long,
@@ -241,11 +216,7 @@ pub(crate) enum BenchCommand {
     #[command(after_help = "Examples:\n  genus bench threshold --features cub.npz --threshold 0,1,2,3,4")]
     Threshold {
         #[command(flatten)]
-        common: BenchCommon,
-        #[command(flatten)]
-        query: QueryCount,
-        #[command(flatten)]
-        episodes: Episodes,
+        bench: EpisodeBench,
         /// Values of t
         #[arg(long, value_name = "T,…", value_delimiter = ',', default_value = "0,1,2,3,4")]
         threshold: Vec<usize>,
@@ -282,11 +253,16 @@ pub(crate) struct BenchCommon {
     pub(crate) json: Option<PathBuf>,
 }
 
+/// What experiments on episodes of one shape have in common.
 #[derive(Debug, clap::Args)]
-pub(crate) struct QueryCount {
+pub(crate) struct EpisodeBench {
+    #[command(flatten)]
+    pub(crate) common: BenchCommon,
     /// Queries of a class
     #[arg(long, default_value_t = 15, value_name = "Q")]
     pub(crate) query: usize,
+    #[command(flatten)]
+    pub(crate) episodes: Episodes,
 }
 
 #[derive(Debug, clap::Args)]

@@ -19,13 +19,13 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
     let common = bench.experiment.common();
     let data = Dataset::read(&common.features, common.split.as_deref())?;
     let (query, episodes) = match &bench.experiment {
-        BenchCommand::Large { tasks, .. } => (Shape::default().query, tasks.get()),
-        BenchCommand::Queries { episodes, .. } => (Shape::default().query, episodes.episodes.get()),
-        BenchCommand::Main { query, episodes, .. }
-        | BenchCommand::Realtime { query, episodes, .. }
-        | BenchCommand::Tasks { query, episodes, .. }
-        | BenchCommand::Alpha { query, episodes, .. }
-        | BenchCommand::Threshold { query, episodes, .. } => (query.query, episodes.episodes.get()),
+        BenchCommand::Large { tasks, .. } => (Shape::default().query, *tasks),
+        BenchCommand::Queries { episodes, .. } => (Shape::default().query, episodes.episodes),
+        BenchCommand::Main(bench)
+        | BenchCommand::Realtime(bench)
+        | BenchCommand::Tasks(bench)
+        | BenchCommand::Alpha { bench, .. }
+        | BenchCommand::Threshold { bench, .. } => (bench.query, bench.episodes.episodes),
     };
     let settings = Bench {
         shape: Shape {
@@ -34,23 +34,24 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             new: common.new,
             query,
         },
-        episodes,
+        episodes: episodes.get(),
         seed: global.seed,
         methods: common.methods.clone(),
         prototypes: common.prototypes.kind,
         short_classes: common.short_classes,
     };
     let experiment = experiment(&bench.experiment, &data);
+    // Opened before any work is done, so that a wrong path costs no time.
+    let json = common.json.as_ref().map(AtomicFile::create).transpose()?;
     let start = Instant::now();
     let bar = Bar::new("episodes", global);
     let report = settings.run(&data, &experiment, &bar)?;
     drop(bar);
-    if let Some(path) = &common.json {
-        let mut file = AtomicFile::create(path)?;
+    if let Some(mut file) = json {
         let written = file
             .write_all(report.json().as_bytes())
             .and_then(|()| file.write_all(b"\n"));
-        written.map_err(|e| Failure::failed(format!("cannot write {}: {e}", path.display())))?;
+        written.map_err(|e| Failure::failed(format!("cannot write {}: {e}", file.path().display())))?;
         file.commit()?;
     }
     output::print(&report.markdown())?;
@@ -62,9 +63,9 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
 
 fn experiment(command: &BenchCommand, data: &Dataset) -> Experiment {
     match command {
-        BenchCommand::Main { .. } => Experiment::Main,
-        BenchCommand::Realtime { .. } => Experiment::RealTime,
-        BenchCommand::Tasks { .. } => Experiment::Tasks,
+        BenchCommand::Main(_) => Experiment::Main,
+        BenchCommand::Realtime(_) => Experiment::RealTime,
+        BenchCommand::Tasks(_) => Experiment::Tasks,
         BenchCommand::Alpha { alpha, .. } => Experiment::Alpha(alpha.clone()),
         BenchCommand::Threshold { threshold, .. } => Experiment::Threshold(threshold.clone()),
         BenchCommand::Large {
@@ -107,13 +108,12 @@ fn print_times(report: &Report, start: Instant) {
 impl BenchCommand {
     fn common(&self) -> &BenchCommon {
         match self {
-            BenchCommand::Main { common, .. }
-            | BenchCommand::Realtime { common, .. }
-            | BenchCommand::Large { common, .. }
-            | BenchCommand::Queries { common, .. }
-            | BenchCommand::Tasks { common, .. }
-            | BenchCommand::Alpha { common, .. }
-            | BenchCommand::Threshold { common, .. } => common,
+            BenchCommand::Large { common, .. } | BenchCommand::Queries { common, .. } => common,
+            BenchCommand::Main(bench)
+            | BenchCommand::Realtime(bench)
+            | BenchCommand::Tasks(bench)
+            | BenchCommand::Alpha { bench, .. }
+            | BenchCommand::Threshold { bench, .. } => &bench.common,
         }
     }
 }

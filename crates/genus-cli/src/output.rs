@@ -92,34 +92,38 @@ impl Sink {
 /// A folder for results, removed again when it was made for them and nothing came of it.
 struct Folder {
     path: PathBuf,
-    made: bool,
+    /// The folders that were not there before, the innermost first.
+    made: Vec<PathBuf>,
 }
 
 impl Folder {
     fn create(path: &Path) -> Result<Self, Failure> {
-        let made = !path.exists();
+        let missing = path
+            .ancestors()
+            .filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+        let folder = Self {
+            path: path.to_owned(),
+            made: missing.map(Path::to_owned).collect(),
+        };
         fs::create_dir_all(path).map_err(|e| {
             Failure::failed(format!(
                 "cannot make the folder {}: {e}; name another with --out",
                 path.display()
             ))
         })?;
-        Ok(Self {
-            path: path.to_owned(),
-            made,
-        })
+        Ok(folder)
     }
 
     fn keep(mut self) {
-        self.made = false;
+        self.made.clear();
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if self.made {
+        for folder in &self.made {
             // Fails when something is in it, and then it should stay.
-            let _ = fs::remove_dir(&self.path);
+            let _ = fs::remove_dir(folder);
         }
     }
 }

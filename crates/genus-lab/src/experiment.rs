@@ -120,7 +120,7 @@ impl Bench {
     pub fn run(&self, data: &Dataset, experiment: &Experiment, progress: &dyn Progress) -> Result<Report, LabError> {
         let mut notes = Vec::new();
         let series = self.series(data, experiment, &mut notes)?;
-        let steps = series.len() as u64 * self.episodes;
+        let steps = self.episodes.saturating_mul(series.len() as u64);
         progress.start(steps);
         let mut runs = Vec::new();
         for series in &series {
@@ -211,8 +211,8 @@ impl Bench {
     ) -> Result<Vec<Run>, LabError> {
         let shape = series.shape;
         let needed = match experiment {
-            Experiment::Large(_) => shape.shot + 1,
-            _ => shape.shot + shape.query,
+            Experiment::Large(_) => shape.shot.saturating_add(1),
+            _ => shape.shot.saturating_add(shape.query),
         };
         let (pool, skipped) = data
             .pool()

@@ -1,0 +1,273 @@
+//! `genus bench`: the tables and the JSON.
+
+use serde_json::Value;
+
+use super::support::{Folder, Outcome, csv, golden, labelled, without_times};
+
+/// A folder with thirty classes of nine items.
+fn with_features() -> Folder {
+    let folder = Folder::new();
+    folder.write("features.csv", csv(&labelled(30, 9)));
+    folder
+}
+
+const SHAPE: &str = "--features features.csv --way 3 --new 3 --shot 2";
+
+fn bench(folder: &Folder, options: &str) -> Outcome {
+    folder.genus(&format!("bench {options}")).success()
+}
+
+#[test]
+fn tables_as_a_person_sees_them() {
+    let folder = with_features();
+    for (name, options) in [
+        ("main", format!("main {SHAPE} --query 4 --episodes 6")),
+        ("realtime", format!("realtime {SHAPE} --query 4 --episodes 6")),
+        ("large", format!("large {SHAPE} --tasks 2 --subset 20")),
+        ("queries", format!("queries {SHAPE} --episodes 3")),
+        (
+            "tasks",
+            "tasks --features features.csv --shot 2 --query 4 --episodes 3".to_owned(),
+        ),
+        (
+            "alpha",
+            format!("alpha {SHAPE} --query 4 --episodes 6 --alpha 1,1.4,2.5"),
+        ),
+        ("threshold", format!("threshold {SHAPE} --query 4 --episodes 6")),
+    ] {
+        let outcome = bench(&folder, &format!("{options} --quiet"));
+        assert_eq!(outcome.stderr, "");
+        insta::assert_snapshot!(format!("table_{name}"), outcome.transcript());
+    }
+}
+
+#[test]
+fn times_go_to_the_standard_error() {
+    let folder = with_features();
+    let outcome = bench(
+        &folder,
+        &format!("main {SHAPE} --query 4 --episodes 2 --methods shc,ukc:alpha=1.6"),
+    );
+    insta::assert_snapshot!("bench_times", without_times(&outcome.stderr));
+    assert!(!outcome.text().contains(" ms"), "{}", outcome.text());
+}
+
+fn json_of(folder: &Folder, options: &str) -> Value {
+    let outcome = bench(folder, &format!("{options} --json result.json"));
+    assert!(
+        outcome.text().starts_with("**"),
+        "the table is printed too\n{}",
+        outcome.text()
+    );
+    let text = folder.read("result.json");
+    assert!(text.ends_with("}\n"));
+    serde_json::from_str(&text).unwrap()
+}
+
+#[track_caller]
+fn fraction(interval: &Value) -> f64 {
+    let (mean, ci95) = (interval["mean"].as_f64().unwrap(), interval["ci95"].as_f64().unwrap());
+    assert_eq!(interval.as_object().unwrap().len(), 2, "{interval}");
+    assert!((0.0..=1.0).contains(&mean), "{interval}");
+    assert!((0.0..=1.0).contains(&ci95), "{interval}");
+    mean
+}
+
+#[test]
+fn the_json_has_every_figure_as_a_fraction() {
+    let folder = with_features();
+    let json = json_of(&folder, &format!("main {SHAPE} --query 4 --episodes 7 --seed 11"));
+    assert_eq!(json["experiment"], "main");
+    assert_eq!(json["features"], "features.csv");
+    assert_eq!(json["classes"], 30);
+    let settings = ["way", "shot", "new", "query", "episodes", "seed"].map(|name| json[name].as_u64().unwrap());
+    assert_eq!(settings, [3, 2, 3, 4, 7, 11]);
+    assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(json["metric"], "paper");
+    let runs = json["runs"].as_array().unwrap();
+    let methods: Vec<&str> = runs.iter().map(|run| run["method"].as_str().unwrap()).collect();
+    assert_eq!(methods, ["proto", "rankstat", "gcd", "shc", "ukc"]);
+    for run in runs {
+        let episodes = run["episodes"].as_array().unwrap();
+        assert_eq!(episodes.len(), 7);
+        for side in ["all", "old", "new"] {
+            let values: Vec<f64> = episodes.iter().map(|episode| episode[side].as_f64().unwrap()).collect();
+            let mean = values.iter().sum::<f64>() / 7.0;
+            let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / 6.0;
+            assert!((fraction(&run[side]) - mean).abs() < 1e-12, "{run}");
+            let ci95 = 1.96 * (variance / 7.0).sqrt();
+            assert!(
+                (run[side]["ci95"].as_f64().unwrap() - ci95).abs() < 1e-6,
+                "{ci95} {run}"
+            );
+        }
+        for episode in episodes {
+            // Every class has as many queries, and there are as many known as new classes.
+            let [all, old, new] = ["all", "old", "new"].map(|side| episode[side].as_f64().unwrap());
+            assert!((all - (old + new) / 2.0).abs() < 1e-12, "{episode}");
+            assert!((all * 24.0 - (all * 24.0).round()).abs() < 1e-9, "{episode}");
+        }
+        let found: Vec<f64> = episodes.iter().map(|episode| episode["k"].as_f64().unwrap()).collect();
+        let k = &run["k"];
+        assert!((k["mean"].as_f64().unwrap() - found.iter().sum::<f64>() / 7.0).abs() < 1e-12);
+        assert_eq!(k["truth"], 6);
+        let error = found.iter().map(|k| (k - 6.0).abs()).sum::<f64>() / 7.0;
+        assert!((k["error"].as_f64().unwrap() - error).abs() < 1e-12);
+        let metrics = run["metrics"].as_object().unwrap();
+        let mut names: Vec<&str> = metrics.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["ari", "authors-v2", "gcd-v1", "gcd-v2", "nmi"]);
+        for convention in ["authors-v2", "gcd-v1", "gcd-v2"] {
+            let sides = ["all", "old", "new"].map(|side| fraction(&metrics[convention][side]));
+            assert!(
+                (sides[0] - (sides[1] + sides[2]) / 2.0).abs() < 1e-9,
+                "{convention}: {sides:?}"
+            );
+        }
+        fraction(&metrics["nmi"]);
+        let ari = metrics["ari"]["mean"].as_f64().unwrap();
+        assert!((-1.0..=1.0).contains(&ari));
+    }
+    assert_eq!(runs[0]["new"]["mean"], 0.0, "ProtoNet never finds anything new");
+    assert_eq!(runs[0]["k"]["mean"], 3.0);
+}
+
+#[test]
+fn the_table_shows_the_figures_of_the_json() {
+    let folder = with_features();
+    let options = format!("main {SHAPE} --query 4 --episodes 6");
+    let json = json_of(&folder, &options);
+    let table = bench(&folder, &options);
+    for run in json["runs"].as_array().unwrap() {
+        let method = run["method"].as_str().unwrap();
+        let row = table
+            .text()
+            .lines()
+            .find(|line| line.starts_with(&format!("| {method} ")))
+            .unwrap();
+        for side in ["all", "old", "new"] {
+            let [mean, ci95] = ["mean", "ci95"].map(|part| 100.0 * run[side][part].as_f64().unwrap());
+            if mean > 0.0 {
+                assert!(row.contains(&format!(" {mean:.1} ± {ci95:.1} |")), "{side} of {row}");
+            }
+        }
+    }
+}
+
+#[test]
+fn parameters_and_settings_are_in_the_json() {
+    let folder = with_features();
+    let json = json_of(&folder, &format!("alpha {SHAPE} --query 4 --episodes 2 --alpha 1.2,2"));
+    let alphas: Vec<&Value> = json["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| &run["parameters"]["alpha"])
+        .collect();
+    assert_eq!(alphas, ["1.2", "2"]);
+    let json = json_of(
+        &folder,
+        &format!("queries {SHAPE} --query 1,3 --episodes 2 --methods shc"),
+    );
+    let queries: Vec<&Value> = json["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| &run["query"])
+        .collect();
+    assert_eq!(queries, [1, 3]);
+    let json = json_of(
+        &folder,
+        &format!("large {SHAPE} --tasks 2 --subset 25 --refine 1 --methods shc"),
+    );
+    assert_eq!(json["large"]["subset"], 25);
+    assert_eq!(json["large"]["refine"], 1);
+    assert_eq!(json["runs"][0]["episodes"].as_array().unwrap().len(), 2);
+    // One query at a time cannot tell how many categories there are.
+    let json = json_of(
+        &folder,
+        &format!("realtime {SHAPE} --query 4 --episodes 2 --methods shc"),
+    );
+    assert_eq!(json["runs"][0]["k"], Value::Null);
+}
+
+#[test]
+fn an_older_json_is_replaced_as_a_whole() {
+    let folder = with_features();
+    folder.write("result.json", "x".repeat(1 << 20));
+    json_of(&folder, &format!("main {SHAPE} --query 4 --episodes 2 --methods shc"));
+    assert_eq!(folder.contents().len(), 2, "{:?}", folder.contents().keys());
+}
+
+#[test]
+fn the_papers_shape_is_the_default() {
+    let folder = Folder::new();
+    folder.write("features.csv", csv(&labelled(10, 20)));
+    let json = json_of(&folder, "main --features features.csv --methods proto");
+    let settings = ["way", "shot", "new", "query", "episodes", "seed"].map(|name| json[name].as_u64().unwrap());
+    assert_eq!(settings, [5, 5, 5, 15, 500, 0]);
+    assert_eq!(json["runs"][0]["episodes"].as_array().unwrap().len(), 500);
+}
+
+#[test]
+fn a_split_chooses_the_classes() {
+    let folder = with_features();
+    let name = |class: usize| format!("\"class {class:02}\"");
+    let names = |classes: std::ops::Range<usize>| classes.map(name).collect::<Vec<_>>().join(", ");
+    folder.write(
+        "split.json",
+        format!("{{\"base\": [{}], \"novel\": [{}]}}", names(0..20), names(20..30)),
+    );
+    folder.write("rest.json", format!("{{\"novel\": [{}]}}", names(20..30)));
+    let options = format!("main {SHAPE} --query 4 --episodes 6 --methods rankstat,shc");
+    let all = bench(&folder, &options);
+    let novel = bench(&folder, &format!("{options} --split split.json"));
+    assert!(novel.text().contains("from 10 classes"), "{}", novel.text());
+    assert_ne!(all.text(), novel.text());
+    assert_eq!(
+        bench(&folder, &format!("{options} --split rest.json")).text(),
+        novel.text()
+    );
+    // The same as a file of these classes alone.
+    let mut only = labelled(30, 9);
+    only.retain(|item| item.label.as_str() >= "class 20");
+    folder.write("features.csv", csv(&only));
+    assert_eq!(bench(&folder, &options).text(), novel.text());
+}
+
+#[test]
+fn a_split_may_count_the_classes() {
+    let folder = Folder::new();
+    folder.write("features.npz", golden("classes.npz"));
+    folder.write("split.json", "{\"base\": [1], \"novel\": [0, 2]}");
+    let shape = "--way 1 --new 1 --shot 1 --query 1 --episodes 2 --methods proto --short-classes skip";
+    let outcome = folder.genus(&format!(
+        "bench main --features features.npz --split split.json {shape}"
+    ));
+    // The class "éléphant" has one item only, and then "cat" is alone.
+    assert_eq!(outcome.code, Some(1));
+    assert!(
+        outcome.stderr.contains("needs 2 classes, and there are 1"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn numbers_of_queries_go_as_far_as_the_data() {
+    let folder = with_features();
+    let tried = |options: &str| -> Vec<u64> {
+        let json = json_of(
+            &folder,
+            &format!("queries {SHAPE} --episodes 1 --methods proto {options}"),
+        );
+        json["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|run| run["query"].as_u64().unwrap())
+            .collect()
+    };
+    assert_eq!(tried(""), [1, 5]);
+    assert_eq!(tried("--query 7,2"), [7, 2]);
+}

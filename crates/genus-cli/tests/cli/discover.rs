@@ -1,0 +1,315 @@
+//! `genus discover`: the rows it gives and the folder it writes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::support::{Folder, Item, Row, animals, csv, jsonl, npy, parse_csv, unlabelled, without_times};
+
+const FILES: &str = "discover --support support.csv --query pile.csv";
+
+/// The class that an item of the pile really has: its id without the number.
+fn truth(row: &Row) -> &str {
+    row.id.rsplit_once('-').unwrap().0
+}
+
+/// Scores to two decimals: the last digits differ between processors.
+fn rounded(text: &str) -> String {
+    let rows = parse_csv(text).into_iter().map(|row| {
+        let (score, margin) = (row.score(), row.margin());
+        format!("{},{},{},{score:.2},{margin:.2}\n", row.id, row.category, row.kind)
+    });
+    format!("id,category,kind,score,margin\n{}", rows.collect::<String>())
+}
+
+#[test]
+fn a_small_pile_as_a_person_sees_it() {
+    let folder = Folder::with_animals();
+    let mut outcome = folder.genus(FILES).success();
+    outcome.stdout = rounded(outcome.text()).into_bytes();
+    outcome.stderr = without_times(&outcome.stderr);
+    insta::assert_snapshot!("small_pile", outcome.transcript());
+    let mut summaries = String::new();
+    for method in [
+        "proto",
+        "rankstat",
+        "gcd",
+        "gcd:k=6",
+        "shc:min-similarity=0.9",
+        "ukc",
+        "ukc:alpha=1.1",
+    ] {
+        let outcome = folder.genus(&format!("{FILES} --method {method}")).success();
+        summaries.push_str(&without_times(&outcome.stderr));
+    }
+    insta::assert_snapshot!("summaries", summaries);
+}
+
+#[test]
+fn known_classes_keep_their_names_and_new_ones_are_found() {
+    let folder = Folder::with_animals();
+    for method in ["shc", "ukc", "shc:linkage=sequential", "ukc:m=mean-all"] {
+        let rows = folder.genus(&format!("{FILES} -m {method}")).rows();
+        let mut groups: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for row in &rows {
+            let expected = if ["owl", "yak"].contains(&truth(row)) {
+                "new"
+            } else {
+                "known"
+            };
+            assert_eq!(row.kind, expected, "{method}: {row:?}");
+            groups.entry(truth(row)).or_default().insert(&row.category);
+        }
+        for known in ["ant", "bee", "cow"] {
+            assert_eq!(groups[known], BTreeSet::from([known]), "{method}");
+        }
+        // Equal sizes are numbered by their first query.
+        assert_eq!(groups["owl"], BTreeSet::from(["new-1"]), "{method}");
+        assert_eq!(groups["yak"], BTreeSet::from(["new-2"]), "{method}");
+    }
+}
+
+#[test]
+fn rows_keep_the_order_of_the_pile_whatever_it_is() {
+    let folder = Folder::with_animals();
+    let (_, pile) = animals();
+    let mut mixed = unlabelled(&pile);
+    mixed.reverse();
+    mixed.swap(0, 7);
+    folder.write("mixed.csv", csv(&mixed));
+    for method in ["proto", "rankstat", "gcd", "shc", "ukc"] {
+        let rows = folder
+            .genus(&format!("discover --support support.csv --query mixed.csv -m {method}"))
+            .rows();
+        let ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+        let expected: Vec<&str> = mixed.iter().map(|item| item.id.as_str()).collect();
+        assert_eq!(ids, expected, "{method}");
+    }
+    // The order is no part of what is found: only the last digits of sums depend on it.
+    let sorted = |query: &str| {
+        let mut rows = folder
+            .genus(&format!("discover --support support.csv --query {query}"))
+            .rows();
+        rows.sort_by(|a, b| a.id.cmp(&b.id));
+        rows
+    };
+    for (a, b) in sorted("mixed.csv").iter().zip(sorted("pile.csv")) {
+        assert_eq!((&a.id, &a.kind), (&b.id, &b.kind));
+        assert!((a.score() - b.score()).abs() < 1e-5, "{a:?} {b:?}");
+    }
+}
+
+#[test]
+fn scores_are_cosines_with_a_lead_over_the_next() {
+    let folder = Folder::with_animals();
+    for row in folder.genus(FILES).rows() {
+        assert!((0.9..=1.0).contains(&row.score()), "{row:?}");
+        assert!(row.margin() > 0.3 && row.margin() <= 2.0, "{row:?}");
+    }
+}
+
+#[test]
+fn the_score_is_the_cosine_with_the_prototype_where_nothing_else_joins() {
+    // One query between two known classes of one example each; to ProtoNet the centre of a class is the mean of the
+    // prototype and its queries, all as units.
+    let folder = Folder::new();
+    folder.write("support.csv", "label,x,y\nright,2,0\nup,0,3\n");
+    folder.write("pile.csv", "x,y\n3,4\n");
+    let rows = folder
+        .genus("discover --support support.csv --query pile.csv -m proto")
+        .rows();
+    assert_eq!(rows.len(), 1);
+    assert_eq!((rows[0].category.as_str(), rows[0].kind.as_str()), ("up", "known"));
+    // The centre is the direction of (0, 1) + (0.6, 0.8); the cosine is (0.36 + 0.8 * 1.8) / |(0.6, 1.8)|.
+    let score = (0.36 + 0.8 * 1.8) / f64::hypot(0.6, 1.8);
+    assert!((rows[0].score() - score).abs() < 2e-6, "{rows:?}");
+    // The other centre is (1, 0).
+    assert!((rows[0].margin() - (score - 0.6)).abs() < 2e-6, "{rows:?}");
+}
+
+#[test]
+fn one_table_equals_the_same_rows_in_two_files() {
+    let folder = Folder::with_animals();
+    let (support, pile) = animals();
+    let mut table: Vec<Item> = Vec::new();
+    // Examples and pile interleaved, the order within each as before.
+    let (mut examples, mut queries) = (support.iter(), unlabelled(&pile).into_iter());
+    loop {
+        let (example, query) = (examples.next(), queries.next());
+        if example.is_none() && query.is_none() {
+            break;
+        }
+        table.extend(query);
+        // The same animal must not have one id twice.
+        table.extend(example.map(|item| Item {
+            id: format!("example {}", item.id),
+            ..item.clone()
+        }));
+    }
+    folder.write("table.csv", csv(&table));
+    folder.write("table.jsonl", jsonl(&table));
+    for method in ["proto", "rankstat", "gcd", "shc", "ukc"] {
+        let expected = folder.genus(&format!("{FILES} -m {method}")).success();
+        for file in ["table.csv", "table.jsonl"] {
+            let found = folder.genus(&format!("discover {file} -m {method}")).success();
+            assert_eq!(found.text(), expected.text(), "{file}, {method}");
+            assert_eq!(
+                without_times(&found.stderr),
+                without_times(&expected.stderr),
+                "{file}, {method}"
+            );
+        }
+    }
+}
+
+#[test]
+fn ids_default_to_the_numbers_of_the_rows_in_the_file() {
+    let folder = Folder::with_animals();
+    let (_, pile) = animals();
+    folder.write("pile.npy", npy(&pile));
+    let rows = folder.genus("discover --support support.csv --query pile.npy").rows();
+    let named = folder.genus(FILES).rows();
+    for (number, (row, named)) in rows.iter().zip(&named).enumerate() {
+        assert_eq!(row.id, number.to_string());
+        assert_eq!((&row.category, &row.score), (&named.category, &named.score));
+    }
+    assert_eq!(rows.len(), named.len());
+    // In a table the labelled rows count too, so that an id finds its row.
+    folder.write("table.csv", "label,x,y\nright,2,0\n,1,2\nup,0,3\n,2,1\n");
+    let rows = folder.genus("discover table.csv -m proto").rows();
+    let found: Vec<_> = rows
+        .iter()
+        .map(|row| (row.id.as_str(), row.category.as_str()))
+        .collect();
+    assert_eq!(found, [("1", "up"), ("3", "right")]);
+}
+
+#[test]
+fn labels_in_the_pile_of_its_own_file_are_not_looked_at() {
+    let folder = Folder::with_animals();
+    let (_, pile) = animals();
+    folder.write("labelled.csv", csv(&pile));
+    let seen = folder
+        .genus("discover --support support.csv --query labelled.csv")
+        .success();
+    assert_eq!(seen.text(), folder.genus(FILES).success().text());
+}
+
+#[test]
+fn a_known_class_may_be_called_like_a_new_one() {
+    let folder = Folder::with_animals();
+    let (support, _) = animals();
+    let renamed: Vec<Item> = support
+        .into_iter()
+        .map(|mut item| {
+            item.label = item.label.replace("ant", "new-1");
+            item
+        })
+        .collect();
+    folder.write("support.csv", csv(&renamed));
+    let rows = folder.genus(FILES).rows();
+    let kinds: BTreeSet<(&str, &str)> = rows.iter().map(|row| (&*row.category, &*row.kind)).collect();
+    let expected = [
+        ("bee", "known"),
+        ("cow", "known"),
+        ("new-1", "known"),
+        ("new-2", "new"),
+        ("new-3", "new"),
+    ];
+    assert_eq!(kinds, BTreeSet::from(expected));
+}
+
+#[test]
+fn the_folder_holds_the_assignments_and_the_taxonomy() {
+    let folder = Folder::with_animals();
+    let printed = folder.genus(FILES).success();
+    let outcome = folder.genus(&format!("{FILES} --out result")).success();
+    assert_eq!(outcome.text(), "", "the results are in the folder");
+    assert!(outcome.stderr.ends_with("Written to result\n"), "{}", outcome.stderr);
+    assert_eq!(
+        folder.names("result"),
+        ["assignments.csv", "centres.safetensors", "taxonomy.toml"]
+    );
+    assert_eq!(folder.read("result/assignments.csv"), printed.text());
+    let toml: String = folder
+        .read("result/taxonomy.toml")
+        .lines()
+        .filter(|line| !line.starts_with("centres = "))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let version = concat!("version = \"", env!("CARGO_PKG_VERSION"), "\"");
+    assert!(toml.contains(version), "{toml}");
+    insta::assert_snapshot!("taxonomy_toml", toml.replace(version, "version = [version]"));
+}
+
+#[test]
+fn a_second_run_replaces_the_results_of_the_first() {
+    let folder = Folder::with_animals();
+    folder.genus(&format!("{FILES} --out a/b/result -m proto")).success();
+    let proto = folder.contents();
+    folder.genus(&format!("{FILES} --out a/b/result")).success();
+    folder.write("note.txt", "");
+    let shc = folder.contents();
+    assert_eq!(
+        folder.names("a/b/result"),
+        ["assignments.csv", "centres.safetensors", "taxonomy.toml"]
+    );
+    for name in ["assignments.csv", "centres.safetensors", "taxonomy.toml"] {
+        let name = format!("a/b/result/{name}");
+        assert!(proto[&name] != shc[&name], "{name} is still the old one");
+    }
+    // What else is there stays.
+    folder.write("a/b/result/notes.txt", "mine");
+    folder
+        .genus(&format!("{FILES} --out a/b/result --format jsonl"))
+        .success();
+    assert_eq!(folder.read("a/b/result/notes.txt"), "mine");
+    assert_eq!(folder.names("a/b/result").len(), 5);
+}
+
+#[test]
+fn prototypes_can_be_made_in_three_ways() {
+    let folder = Folder::new();
+    // A long and a short example: the mean of raw rows leans to the long one.
+    folder.write("support.csv", "label,x,y\nleft,100,0\nleft,0,1\nright,-1,0.2\n");
+    folder.write("pile.csv", "x,y\n1,0.5\n");
+    let run = |kind: &str| {
+        let rows = folder
+            .genus(&format!(
+                "discover --support support.csv --query pile.csv -m proto --proto {kind}"
+            ))
+            .rows();
+        rows[0].score()
+    };
+    let (raw, unit) = (run("raw-mean"), run("unit-mean"));
+    assert!((raw - unit).abs() > 1e-3, "{raw} {unit}");
+    assert!(run("unit-mean-unnormalised") > 0.0);
+    let default = folder
+        .genus("discover --support support.csv --query pile.csv -m proto")
+        .rows();
+    assert!([raw, unit].contains(&default[0].score()));
+}
+
+#[test]
+fn quiet_says_nothing() {
+    let folder = Folder::with_animals();
+    for command in [
+        format!("{FILES} --quiet"),
+        format!("-q {FILES} --out result"),
+        format!("{FILES} -q --subset 7"),
+        "assign --taxonomy result --query pile.csv -q".to_owned(),
+    ] {
+        let outcome = folder.genus(&command).success();
+        assert_eq!(outcome.stderr, "", "{command}");
+    }
+    // Errors are still said.
+    assert_ne!(folder.genus("discover none.csv -q").stderr, "");
+}
+
+#[test]
+fn no_colours_in_files_and_colours_when_asked_for() {
+    let folder = Folder::with_animals();
+    let plain = folder.genus(FILES).success();
+    assert!(!plain.stderr.contains('\u{1b}') && !plain.text().contains('\u{1b}'));
+    let output = folder.command(FILES).env("CLICOLOR_FORCE", "1").output().unwrap();
+    assert!(String::from_utf8(output.stderr).unwrap().contains("\u{1b}["));
+    assert_eq!(output.stdout, plain.stdout, "data never has colours");
+}

@@ -1,0 +1,121 @@
+//! Help, the list of methods and completions.
+
+use super::support::Folder;
+
+fn help_of(command: &str) -> String {
+    let outcome = Folder::new().genus(&format!("{command} --help")).success();
+    assert_eq!(outcome.stderr, "");
+    outcome.text().to_owned()
+}
+
+#[test]
+fn help_shows_every_option_and_examples() {
+    insta::assert_snapshot!("genus", help_of(""));
+    insta::assert_snapshot!("discover", help_of("discover"));
+    insta::assert_snapshot!("assign", help_of("assign"));
+    insta::assert_snapshot!("bench", help_of("bench"));
+    insta::assert_snapshot!("bench_main", help_of("bench main"));
+    insta::assert_snapshot!("bench_large", help_of("bench large"));
+    insta::assert_snapshot!("demo", help_of("demo"));
+}
+
+#[test]
+fn every_command_has_examples() {
+    let benches = ["main", "realtime", "large", "queries", "tasks", "alpha", "threshold"];
+    let commands = ["", "discover", "assign", "bench", "demo", "methods", "completions"].map(str::to_owned);
+    for command in commands.into_iter().chain(benches.map(|name| format!("bench {name}"))) {
+        let help = help_of(&command);
+        let (_, examples) = help
+            .split_once("Examples:\n")
+            .unwrap_or_else(|| panic!("{command}\n{help}"));
+        // An example of a bench names the experiment that it is an example of.
+        assert!(examples.contains(&format!("  genus {command}")), "{command}\n{help}");
+    }
+}
+
+/// What the examples of help show is understood: it fails for want of the files, not for wrong usage.
+#[test]
+fn the_examples_of_help_are_valid_commands() {
+    let folder = Folder::new();
+    let mut seen = 0;
+    for command in [
+        "",
+        "discover",
+        "assign",
+        "bench",
+        "bench main",
+        "bench large",
+        "bench queries",
+        "bench alpha",
+    ] {
+        let help = help_of(command);
+        let (_, examples) = help.split_once("Examples:\n").unwrap();
+        for example in examples.lines().filter_map(|line| line.strip_prefix("  genus ")) {
+            let words = example.split("  ").next().unwrap().split(" > ").next().unwrap();
+            if words == "demo" {
+                continue;
+            }
+            let outcome = folder.genus(words);
+            assert_eq!(outcome.code, Some(1), "{words}\n{}", outcome.stderr);
+            seen += 1;
+        }
+    }
+    assert!(seen >= 15, "{seen} examples were tried");
+}
+
+#[test]
+fn the_list_of_methods_names_every_parameter_with_its_default() {
+    let outcome = Folder::new().genus("methods").success();
+    assert_eq!(outcome.stderr, "");
+    insta::assert_snapshot!("methods", outcome.text());
+}
+
+/// Every setting that the list shows can be given to its method as it stands there.
+#[test]
+fn the_listed_defaults_are_accepted() {
+    let folder = Folder::with_animals();
+    let list = folder.genus("methods").success();
+    let mut method = String::new();
+    let mut specs = Vec::new();
+    for line in list.text().lines() {
+        match line.strip_prefix("    ") {
+            Some(setting) => specs.push(format!("{method}:{}", setting.split_whitespace().next().unwrap())),
+            None => method = line.split_whitespace().next().unwrap_or_default().to_owned(),
+        }
+    }
+    assert!(specs.len() > 15, "{specs:?}");
+    for spec in specs {
+        let plain = spec.split(':').next().unwrap().to_owned();
+        let run = |method: &str| folder.genus(&format!("discover --support support.csv --query pile.csv -m {method}"));
+        assert_eq!(run(&spec).success().text(), run(&plain).success().text(), "{spec}");
+    }
+}
+
+#[test]
+fn the_version_is_that_of_the_package() {
+    let outcome = Folder::new().genus("--version").success();
+    assert_eq!(outcome.text(), concat!("genus ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn completions_know_the_commands_of_every_shell() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let outcome = Folder::new().genus(&format!("completions {shell}")).success();
+        let script = outcome.text();
+        for word in [
+            "discover",
+            "assign",
+            "bench",
+            "demo",
+            "methods",
+            "realtime",
+            "threshold",
+            "support",
+            "taxonomy",
+            "subset",
+        ] {
+            assert!(script.contains(word), "the script for {shell} does not mention {word}");
+        }
+        assert_eq!(outcome.stderr, "", "{shell}");
+    }
+}

@@ -1,0 +1,557 @@
+//! The experiments on features made up for them, through the public interface.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use genus_core::episode::{Shape, ShortClasses};
+use genus_core::methods::Method;
+use genus_core::{CentreNorm, Discover, Features, Kind, Prototypes, Support, Task};
+use genus_lab::{Bench, Dataset, DigitsTask, Experiment, LabError, LargeSettings, Progress, Report, Run, Silent};
+
+/// Numbers between -1 and 1 in a fixed order: SplitMix64.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> f32 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+    }
+}
+
+/// Rows around a random direction a class, so many of each class, and their labels.
+fn rows(sizes: &[usize], spread: f32) -> (Vec<Vec<f32>>, Vec<Option<String>>) {
+    const DIM: usize = 16;
+    let mut noise = Noise(17);
+    let centres: Vec<Vec<f32>> = sizes
+        .iter()
+        .map(|_| (0..DIM).map(|_| noise.next() + 0.3).collect())
+        .collect();
+    let (mut rows, mut labels) = (Vec::new(), Vec::new());
+    for (class, (&size, centre)) in sizes.iter().zip(&centres).enumerate() {
+        for _ in 0..size {
+            rows.push(centre.iter().map(|v| v + spread * noise.next()).collect());
+            labels.push(Some(format!("class {class:02}")));
+        }
+    }
+    (rows, labels)
+}
+
+/// Classes of equal size, far enough apart to be found and near enough for mistakes.
+fn dataset(classes: usize, each: usize) -> Dataset {
+    let (rows, labels) = rows(&vec![each; classes], 0.8);
+    Dataset::new("made up", Features::from_rows(rows).unwrap(), &labels, None).unwrap()
+}
+
+fn bench(methods: &[&str]) -> Bench {
+    Bench {
+        shape: Shape {
+            way: 3,
+            shot: 2,
+            new: 2,
+            query: 4,
+        },
+        episodes: 12,
+        seed: 5,
+        methods: methods.iter().map(|&method| method.to_owned()).collect(),
+        ..Bench::default()
+    }
+}
+
+fn run(bench: &Bench, data: &Dataset, experiment: &Experiment) -> Report {
+    bench.run(data, experiment, &Silent).unwrap()
+}
+
+/// Every figure of a run except its time.
+fn figures(run: &Run) -> String {
+    serde_json::to_string(run).unwrap()
+}
+
+#[test]
+fn proto_finds_nothing_new() {
+    let data = dataset(8, 12);
+    for (way, new) in [(3, 2), (2, 5), (4, 4), (3, 0)] {
+        let mut bench = bench(&["proto"]);
+        bench.shape = Shape {
+            way,
+            new,
+            ..bench.shape
+        };
+        for experiment in [Experiment::Main, Experiment::RealTime] {
+            let report = run(&bench, &data, &experiment);
+            let run = &report.runs[0];
+            assert_eq!(run.episodes.len(), 12);
+            for episode in &run.episodes {
+                if new > 0 {
+                    assert_eq!(episode.new, 0.0);
+                } else {
+                    assert!(episode.new.is_nan());
+                }
+                let share = way as f64 / (way + new) as f64;
+                assert!(
+                    (episode.all - episode.old * share).abs() < 1e-12,
+                    "{way} {new}: {episode:?}"
+                );
+                assert!((0.0..=1.0).contains(&episode.old) && episode.old > 0.5, "{episode:?}");
+            }
+        }
+        let report = run(&bench, &data, &Experiment::Main);
+        let k = report.runs[0].k.unwrap();
+        assert_eq!((k.mean, k.truth, k.error), (way as f64, way + new, new as f64));
+    }
+}
+
+#[test]
+fn classes_far_apart_are_all_found() {
+    let (rows, labels) = rows(&[12; 8], 0.05);
+    let data = Dataset::new("made up", Features::from_rows(rows).unwrap(), &labels, None).unwrap();
+    let report = run(&bench(&["ukc:alpha=1"]), &data, &Experiment::Main);
+    let run = &report.runs[0];
+    assert_eq!(
+        (run.all.mean, run.old.mean, run.new.mean),
+        (1.0, 1.0, 1.0),
+        "{}",
+        report.markdown()
+    );
+    assert_eq!(run.all.ci95, 0.0);
+    assert!((run.metrics.nmi.mean - 1.0).abs() < 1e-12 && (run.metrics.ari.mean - 1.0).abs() < 1e-12);
+    for convention in run.metrics.conventions.values() {
+        assert_eq!(convention.all.mean, 1.0);
+    }
+    assert_eq!(run.k.unwrap().error, 0.0);
+}
+
+#[test]
+fn judging_queries_one_by_one_equals_tasks_of_one_query() {
+    let data = dataset(8, 12);
+    let methods = [
+        "proto",
+        "rankstat",
+        "rankstat:order=unordered",
+        "shc:t=0",
+        "shc:t=0:boost=1.1",
+        "ukc",
+    ];
+    let bench = bench(&methods);
+    let report = run(&bench, &data, &Experiment::RealTime);
+    for (spec, run) in methods.iter().zip(&report.runs) {
+        let method = Method::parse(spec, bench.seed).unwrap();
+        for (number, figures) in run.episodes.iter().enumerate() {
+            let episode = data.pool().episode(bench.shape, bench.seed, number as u64).unwrap();
+            let names: Vec<String> = episode.support_classes.iter().map(usize::to_string).collect();
+            let support = Support::new(data.features().select(&episode.support), &names).unwrap();
+            let (mut old, mut new) = (0u32, 0u32);
+            for (&row, &truth) in episode.queries.iter().zip(&episode.truth) {
+                let task = Task::new(&support, data.features().select(&[row])).unwrap();
+                let discovery = method.discover(&task).unwrap();
+                let category = discovery.categories()[0];
+                match category.kind() {
+                    Kind::Known if truth < 3 => old += u32::from(category == genus_core::Category::Known(truth)),
+                    Kind::New if truth >= 3 => new += 1,
+                    _ => {}
+                }
+            }
+            let expected = [f64::from(old) / 12.0, f64::from(new) / 8.0, f64::from(old + new) / 20.0];
+            for (found, expected) in [figures.old, figures.new, figures.all].into_iter().zip(expected) {
+                assert!(
+                    (found - expected).abs() < 1e-12,
+                    "{spec}, episode {number}: {figures:?}, not {expected}"
+                );
+            }
+            assert_eq!(figures.k, None);
+        }
+        assert!(run.k.is_none());
+    }
+    // The small clusters of SHC that t is about do not exist with one query.
+    let default = run(&bench_with(&bench, &["shc"]), &data, &Experiment::RealTime);
+    assert_eq!(default.runs[0].all.mean, report.runs[3].all.mean);
+}
+
+fn bench_with(bench: &Bench, methods: &[&str]) -> Bench {
+    Bench {
+        methods: methods.iter().map(|&method| method.to_owned()).collect(),
+        ..bench.clone()
+    }
+}
+
+#[test]
+fn other_methods_beside_it_do_not_change_a_method() {
+    let data = dataset(10, 14);
+    let all = ["proto", "rankstat", "gcd", "shc", "ukc"];
+    let large = Experiment::Large(LargeSettings {
+        subset: 20,
+        ..LargeSettings::default()
+    });
+    for experiment in [Experiment::Main, Experiment::RealTime, large] {
+        let together = run(&bench(&all), &data, &experiment);
+        let reversed: Vec<&str> = all.into_iter().rev().collect();
+        let backwards = run(&bench(&reversed), &data, &experiment);
+        for (at, method) in all.iter().enumerate() {
+            let alone = run(&bench(&[method]), &data, &experiment);
+            assert_eq!(alone.runs.len(), 1);
+            let name = experiment.name();
+            assert_eq!(figures(&alone.runs[0]), figures(&together.runs[at]), "{name}: {method}");
+            assert_eq!(
+                figures(&alone.runs[0]),
+                figures(&backwards.runs[4 - at]),
+                "{name}: {method}"
+            );
+        }
+    }
+}
+
+#[test]
+fn longer_runs_begin_like_shorter_ones() {
+    let data = dataset(8, 12);
+    let long = run(&bench(&["shc", "ukc"]), &data, &Experiment::Main);
+    let short = Bench {
+        episodes: 5,
+        ..bench(&["shc", "ukc"])
+    };
+    let short = run(&short, &data, &Experiment::Main);
+    for (long, short) in long.runs.iter().zip(&short.runs) {
+        for (a, b) in long.episodes.iter().zip(&short.episodes) {
+            assert_eq!((a.all, a.old, a.new, a.k), (b.all, b.old, b.new, b.k));
+        }
+    }
+    let other_seed = Bench {
+        seed: 6,
+        ..bench(&["shc", "ukc"])
+    };
+    let other = run(&other_seed, &data, &Experiment::Main);
+    assert_ne!(figures(&other.runs[0]), figures(&long.runs[0]));
+}
+
+#[test]
+fn experiments_vary_what_they_are_about() {
+    let data = dataset(8, 12);
+    let specs = |report: &Report| -> Vec<String> { report.runs.iter().map(Run::title).collect() };
+    let alpha = run(&bench(&[]), &data, &Experiment::Alpha(vec![1.2, 1.4, 3.0]));
+    assert_eq!(
+        specs(&alpha),
+        ["ukc (alpha = 1.2)", "ukc (alpha = 1.4)", "ukc (alpha = 3)"]
+    );
+    let threshold = run(&bench(&[]), &data, &Experiment::Threshold(vec![0, 2]));
+    assert_eq!(specs(&threshold), ["shc (t = 0)", "shc (t = 2)"]);
+    let queries = run(&bench(&["shc"]), &data, &Experiment::Queries(vec![1, 7]));
+    assert_eq!(queries.runs.iter().map(|run| run.query).collect::<Vec<_>>(), [1, 7]);
+    // The default value among them is the default.
+    let main = run(&bench(&["shc", "ukc"]), &data, &Experiment::Main);
+    assert_eq!(threshold.runs[1].all.mean, main.runs[0].all.mean);
+    assert_eq!(alpha.runs[1].all.mean, main.runs[1].all.mean);
+    let same = run(&bench(&["shc"]), &data, &Experiment::Queries(vec![4]));
+    assert_eq!(figures(&same.runs[0]), figures(&main.runs[0]));
+    // A method with a parameter of its own keeps it.
+    let both = run(&bench(&["ukc:first-alpha=2"]), &data, &Experiment::Alpha(vec![1.2]));
+    assert_eq!(specs(&both), ["ukc (alpha = 1.2, first-alpha = 2)"]);
+    for (report, name) in [
+        (&alpha, "alpha"),
+        (&threshold, "threshold"),
+        (&queries, "queries"),
+        (&main, "main"),
+    ] {
+        assert_eq!(report.settings.experiment, name);
+        assert!(report.notes.is_empty());
+    }
+}
+
+#[test]
+fn the_methods_of_the_papers_tables_are_the_default() {
+    let data = dataset(8, 12);
+    let methods = |experiment: Experiment| -> Vec<String> {
+        let report = run(&bench(&[]), &data, &experiment);
+        report.runs.iter().map(Run::title).collect()
+    };
+    assert_eq!(methods(Experiment::Main), ["proto", "rankstat", "gcd", "shc", "ukc"]);
+    let real_time = ["proto", "rankstat", "shc", "shc (boost = 1.1)", "ukc"];
+    assert_eq!(methods(Experiment::RealTime), real_time);
+    assert_eq!(methods(Experiment::Queries(vec![2])), ["shc", "ukc"]);
+}
+
+#[test]
+fn tasks_that_need_more_classes_than_there_are_are_left_out() {
+    let data = dataset(26, 7);
+    let report = run(&bench(&["proto"]), &data, &Experiment::Tasks);
+    let shapes: Vec<(usize, usize)> = report.runs.iter().map(|run| (run.way, run.new_classes)).collect();
+    assert_eq!(shapes, [(5, 20)]);
+    assert_eq!(report.notes.len(), 2);
+    assert!(
+        report.notes[0].contains("10w2s20n") && report.notes[0].contains("30 classes of 26"),
+        "{:?}",
+        report.notes
+    );
+    assert!(
+        report.notes[1].contains("10w2s40n") && report.notes[1].contains("50 classes of 26"),
+        "{:?}",
+        report.notes
+    );
+    for note in &report.notes {
+        assert!(report.markdown().contains(note), "{}", report.markdown());
+        assert!(report.json().contains(note), "{}", report.json());
+    }
+    let error = bench(&["proto"])
+        .run(&dataset(24, 7), &Experiment::Tasks, &Silent)
+        .unwrap_err();
+    assert!(matches!(error, LabError::NothingToRun { .. }), "{error}");
+    assert!(error.to_string().starts_with("made up: "), "{error}");
+}
+
+#[test]
+fn short_classes_are_an_error_or_left_out() {
+    let mut sizes = [12; 8];
+    (sizes[2], sizes[5]) = (5, 1);
+    let (rows, labels) = rows(&sizes, 0.8);
+    let features = Features::from_rows(rows).unwrap();
+    let data = Dataset::new("made up", features.clone(), &labels, None).unwrap();
+    let error = bench(&["shc"])
+        .run(&data, &Experiment::Main, &Silent)
+        .unwrap_err()
+        .to_string();
+    for word in ["made up", "`class 02`", "5 items", "6", "--short-classes skip"] {
+        assert!(error.contains(word), "{error}");
+    }
+    let skip = Bench {
+        short_classes: ShortClasses::Skip,
+        ..bench(&["shc", "rankstat"])
+    };
+    let report = run(&skip, &data, &Experiment::Main);
+    assert_eq!(report.notes.len(), 1);
+    assert!(report.notes[0].ends_with("class 02, class 05"), "{:?}", report.notes);
+    // The same as if they were not in the data.
+    let (kept, kept_labels): (Vec<usize>, Vec<Option<String>>) = labels
+        .iter()
+        .cloned()
+        .enumerate()
+        .filter(|(_, label)| ![Some("class 02"), Some("class 05")].contains(&label.as_deref()))
+        .unzip();
+    let without = Dataset::new("made up", features.select(&kept), &kept_labels, None).unwrap();
+    let expected = run(&skip, &without, &Experiment::Main);
+    assert!(expected.notes.is_empty());
+    for (found, expected) in report.runs.iter().zip(&expected.runs) {
+        assert_eq!(figures(found), figures(expected));
+    }
+    // Fewer queries, and the larger of the two is long enough.
+    let fewer = Bench {
+        shape: Shape { query: 3, ..skip.shape },
+        ..skip
+    };
+    assert!(run(&fewer, &data, &Experiment::Main).notes[0].ends_with(": class 05"));
+}
+
+#[test]
+fn large_tasks_take_every_item() {
+    let data = dataset(8, 12);
+    // With the whole pile in the subset nothing is left to assign.
+    let settings = LargeSettings {
+        subset: 1000,
+        ..LargeSettings::default()
+    };
+    let whole = run(&bench(&["shc", "proto"]), &data, &Experiment::Large(settings.clone()));
+    for (number, figures) in whole.runs[1].episodes.iter().enumerate() {
+        let task = data.pool().large(bench(&[]).shape, 5, number as u64).unwrap();
+        assert_eq!(task.queries.len(), 5 * 12 - 3 * 2);
+        assert_eq!(task.queries.iter().collect::<BTreeSet<_>>().len(), task.queries.len());
+        // Old queries are 30 of 54.
+        assert!((figures.all - figures.old * 30.0 / 54.0).abs() < 1e-12, "{figures:?}");
+    }
+    let other_seed = Bench {
+        seed: 6,
+        ..bench(&["shc", "proto"])
+    };
+    let other = run(&other_seed, &data, &Experiment::Large(settings.clone()));
+    assert_ne!(
+        figures(&other.runs[1]),
+        figures(&whole.runs[1]),
+        "the seed draws the items"
+    );
+    let part = |settings: LargeSettings| run(&bench(&["shc"]), &data, &Experiment::Large(settings));
+    let small = LargeSettings { subset: 25, ..settings };
+    let plain = part(small.clone());
+    assert_ne!(figures(&plain.runs[0]), figures(&whole.runs[0]));
+    assert!(plain.runs[0].all.mean > 0.4, "{}", plain.markdown());
+    // What can be set has an effect.
+    for other in [
+        LargeSettings {
+            refine: 2,
+            ..small.clone()
+        },
+        LargeSettings {
+            centre_norm: CentreNorm::AuthorsColumns,
+            ..small.clone()
+        },
+    ] {
+        assert_ne!(
+            figures(&part(other.clone()).runs[0]),
+            figures(&plain.runs[0]),
+            "{other:?}"
+        );
+    }
+}
+
+#[test]
+fn the_authors_order_uses_full_batches_only() {
+    let (rows, labels) = rows(&[47; 6], 0.8);
+    let data = Dataset::new("made up", Features::from_rows(rows).unwrap(), &labels, None).unwrap();
+    let settings = LargeSettings {
+        authors: true,
+        ..LargeSettings::default()
+    };
+    let report = run(&bench(&["proto", "shc"]), &data, &Experiment::Large(settings));
+    // 40 of the 47 items of each of five classes, less the examples: 114 old and 80 new queries.
+    for episode in &report.runs[0].episodes {
+        assert!((episode.all - episode.old * 114.0 / 194.0).abs() < 1e-12, "{episode:?}");
+    }
+    assert!(report.markdown().contains("in the order of the data"));
+}
+
+#[test]
+fn prototypes_are_made_as_asked() {
+    let (mut rows, labels) = rows(&[12; 8], 0.8);
+    // Rows of very different length, where the mean of raw rows and the mean of directions differ.
+    rows.iter_mut().enumerate().for_each(|(at, row)| {
+        let scale = [1.0, 30.0, 0.2][at % 3];
+        row.iter_mut().for_each(|v| *v *= scale);
+    });
+    let data = Dataset::new("made up", Features::from_rows(rows).unwrap(), &labels, None).unwrap();
+    let with = |prototypes: Prototypes| {
+        let bench = Bench {
+            prototypes,
+            ..bench(&["rankstat"])
+        };
+        let report = run(&bench, &data, &Experiment::Main);
+        assert_eq!(report.settings.prototypes, prototypes.to_string());
+        figures(&report.runs[0])
+    };
+    let all: BTreeSet<String> = Prototypes::ALL.iter().map(|&kind| with(kind)).collect();
+    assert!(all.len() > 1);
+}
+
+#[test]
+fn a_data_set_draws_from_the_classes_it_is_told() {
+    let (rows, labels) = rows(&[4; 12], 0.8);
+    let novel = ["class 03".to_owned(), "class 07".to_owned(), "class 11".to_owned()];
+    let data = Dataset::new(
+        "made up",
+        Features::from_rows(rows.clone()).unwrap(),
+        &labels,
+        Some(&novel),
+    )
+    .unwrap();
+    assert_eq!(data.pool().classes(), novel);
+    assert_eq!(data.features().rows(), 48, "all rows stay");
+    assert_eq!(data.name(), "made up");
+    // Numbers are in the order of numbers, so that a class keeps its place when there are ten.
+    let numbered: Vec<Option<String>> = (0..48).map(|row| Some((row / 4).to_string())).collect();
+    let data = Dataset::new("made up", Features::from_rows(rows.clone()).unwrap(), &numbered, None).unwrap();
+    let expected: Vec<String> = (0..12).map(|class| class.to_string()).collect();
+    assert_eq!(data.pool().classes(), expected);
+    let error = Dataset::new("made up", Features::from_rows(rows).unwrap(), &vec![None; 48], None).unwrap_err();
+    assert!(matches!(error, LabError::NoLabels { .. }));
+}
+
+#[test]
+fn what_cannot_be_run_says_why() {
+    let data = dataset(4, 12);
+    let message = |bench: Bench| bench.run(&data, &Experiment::Main, &Silent).unwrap_err().to_string();
+    let too_many = message(bench(&["shc"]));
+    assert!(
+        too_many.contains("made up") && too_many.contains("5 classes") && too_many.contains('4'),
+        "{too_many}"
+    );
+    assert!(message(bench(&["shc", "none"])).contains("`none`"));
+    assert!(message(bench(&["ukc:alpha=0.5"])).contains("alpha"));
+    let one = Bench {
+        shape: Shape {
+            way: 1,
+            ..bench(&[]).shape
+        },
+        ..bench(&["proto", "shc"])
+    };
+    let one = message(one);
+    assert!(
+        one.starts_with("shc, episode ") && one.contains("at least 2 known classes"),
+        "{one}"
+    );
+    for shape in [
+        Shape {
+            shot: usize::MAX,
+            ..bench(&[]).shape
+        },
+        Shape {
+            query: usize::MAX,
+            ..bench(&[]).shape
+        },
+        Shape {
+            new: usize::MAX,
+            ..bench(&[]).shape
+        },
+    ] {
+        assert!(
+            message(Bench {
+                shape,
+                ..bench(&["shc"])
+            })
+            .contains("made up")
+        );
+    }
+}
+
+#[derive(Default)]
+struct Counter {
+    steps: AtomicU64,
+    announced: AtomicU64,
+}
+
+impl Progress for Counter {
+    fn start(&self, steps: u64) {
+        self.announced.fetch_add(steps, Ordering::Relaxed);
+    }
+
+    fn step(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn progress_hears_of_every_episode() {
+    let data = dataset(8, 12);
+    for (experiment, steps) in [(Experiment::Main, 12), (Experiment::Queries(vec![1, 2, 3]), 36)] {
+        let counter = Counter::default();
+        bench(&["proto"]).run(&data, &experiment, &counter).unwrap();
+        let counted = (counter.announced.into_inner(), counter.steps.into_inner());
+        assert_eq!(counted, (steps, steps));
+    }
+}
+
+#[test]
+fn the_digits_are_one_large_task() {
+    let demo = DigitsTask::new(0).unwrap();
+    assert_eq!(demo.known().len(), 5);
+    assert_eq!(demo.known().iter().collect::<BTreeSet<_>>().len(), 5);
+    assert_eq!(demo.task().known(), 5);
+    for class in 0..5 {
+        assert_eq!(demo.examples(class).count(), 5);
+    }
+    let queries = demo.task().queries();
+    let truths: BTreeSet<u8> = (0..queries).map(|query| demo.truth(query)).collect();
+    assert_eq!(truths, (0..10).collect());
+    assert!((0..queries).all(|query| demo.picture(query).iter().all(|v| (0.0..=16.0).contains(v))));
+    // ProtoNet sees the known ones well and nothing else; SHC finds new ones too.
+    let proto = demo.run("proto", 0).unwrap();
+    assert!(proto.accuracy.old > 0.7, "{:?}", proto.accuracy);
+    assert_eq!((proto.accuracy.new, proto.discovery.novel()), (0.0, 0));
+    let shc = demo.run("shc", 0).unwrap();
+    assert!(
+        shc.accuracy.new > 0.5 && shc.accuracy.all > proto.accuracy.all,
+        "{:?}",
+        shc.accuracy
+    );
+    let taxonomy = demo.taxonomy(&shc);
+    let items: u64 = taxonomy.entries().iter().map(|entry| entry.items).sum();
+    assert_eq!(items, queries as u64);
+    let names: Vec<String> = demo.known().iter().map(|digit| digit.to_string()).collect();
+    assert_eq!(demo.task().classes(), names);
+    assert_ne!(DigitsTask::new(1).unwrap().known(), demo.known());
+}

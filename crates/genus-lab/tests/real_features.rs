@@ -1,0 +1,170 @@
+//! The accuracy on real features against the figures of an independent implementation.
+//!
+//! The features are not part of the repository: the test looks for `shared/data/features` beside it, and without them
+//! says so and passes.
+
+use std::path::{Path, PathBuf};
+
+use genus_core::episode::Shape;
+use genus_lab::{Bench, Dataset, Experiment, Silent};
+
+const METHODS: [&str; 4] = ["proto", "rankstat", "shc", "ukc"];
+
+/// All in % with half its 95 % interval, over 100 episodes, and the mean number of categories where it was noted.
+struct Figure {
+    all: f64,
+    ci95: f64,
+    categories: Option<f64>,
+}
+
+const fn figure(all: f64, ci95: f64) -> Figure {
+    Figure {
+        all,
+        ci95,
+        categories: None,
+    }
+}
+
+const fn counted(all: f64, ci95: f64, categories: f64) -> Figure {
+    Figure {
+        all,
+        ci95,
+        categories: Some(categories),
+    }
+}
+
+/// A data set, the number of examples of a class, and the figures of [`METHODS`].
+type Reference = (&'static str, usize, [Figure; 4]);
+
+/// The table of the features' README: 5-way, 5 new, 15 queries a class, the paper's metric.
+const REFERENCE: [Reference; 6] = [
+    (
+        "cub200_lite2",
+        5,
+        [
+            figure(47.3, 0.5),
+            figure(48.1, 1.4),
+            counted(69.8, 2.4, 9.7),
+            counted(81.2, 3.3, 12.5),
+        ],
+    ),
+    (
+        "cub200_lite2",
+        1,
+        [
+            figure(42.3, 1.0),
+            figure(41.3, 1.5),
+            counted(64.6, 2.4, 10.7),
+            counted(74.2, 4.5, 17.1),
+        ],
+    ),
+    (
+        "cifar100_lite2",
+        5,
+        [
+            figure(42.9, 0.8),
+            figure(38.4, 1.0),
+            counted(49.6, 2.0, 9.0),
+            counted(52.2, 4.3, 26.6),
+        ],
+    ),
+    (
+        "cifar100_lite2",
+        1,
+        [
+            figure(34.0, 1.1),
+            figure(30.8, 1.2),
+            counted(48.1, 2.0, 12.8),
+            counted(42.1, 4.5, 35.0),
+        ],
+    ),
+    (
+        "banking77_minilm",
+        5,
+        [
+            figure(48.0, 0.4),
+            figure(49.6, 1.3),
+            counted(74.8, 2.1, 10.7),
+            counted(84.0, 3.7, 13.4),
+        ],
+    ),
+    (
+        "banking77_minilm",
+        1,
+        [
+            figure(44.1, 0.8),
+            figure(44.1, 1.3),
+            counted(71.4, 2.2, 10.5),
+            counted(79.1, 4.4, 16.6),
+        ],
+    ),
+];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/features")
+}
+
+/// Both sides are means over random episodes of their own, so that they differ even when both are right. The difference
+/// has a standard error of √(a² + b²), where each ± is 1.96 of its side's.
+///
+/// There are 24 comparisons. Were two standard errors allowed, one of them would be expected to fail by chance alone;
+/// beyond three is one in 370, so that all 24 hold with 94 % for an implementation that is right. Episodes are drawn
+/// from a fixed seed, so the test itself never changes its mind.
+const STANDARD_ERRORS: f64 = 3.0;
+
+#[test]
+fn accuracies_are_those_of_the_independent_implementation() {
+    if !folder().is_dir() {
+        // Past the capture of the test runner, so that a run without the features is seen to be one.
+        use std::io::Write;
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: real features not found in ../shared/data/features beside the repository"
+        );
+        return;
+    }
+    let mut wrong = Vec::new();
+    for (name, shot, reference) in REFERENCE {
+        let features = folder().join(format!("{name}.npz"));
+        let split = folder().join(format!("{name}.split.json"));
+        let data = Dataset::read(&features, Some(&split)).unwrap();
+        let bench = Bench {
+            shape: Shape {
+                shot,
+                ..Shape::default()
+            },
+            episodes: 500,
+            seed: 0,
+            methods: METHODS.map(str::to_owned).to_vec(),
+            ..Bench::default()
+        };
+        let report = bench.run(&data, &Experiment::Main, &Silent).unwrap();
+        for ((method, run), expected) in METHODS.iter().zip(&report.runs).zip(reference) {
+            assert_eq!(&run.method, method);
+            let (all, ci95) = (100.0 * run.all.mean, 100.0 * run.all.ci95);
+            let error = f64::hypot(ci95, expected.ci95) / 1.96;
+            let off = (all - expected.all) / error;
+            let k = run.k.unwrap();
+            println!(
+                "{name}, {shot} shots, {method}: {all:.1} ± {ci95:.1}, expected {:.1} ± {:.1}: {off:+.1} standard errors, \
+                 K {:.1}",
+                expected.all, expected.ci95, k.mean
+            );
+            if off.abs() > STANDARD_ERRORS {
+                wrong.push(format!(
+                    "{name}, {shot} shots, {method}: All {all:.1}, not {:.1}",
+                    expected.all
+                ));
+            }
+            // No interval of the number of categories is given, and a few episodes with nearly as many categories as
+            // points carry its mean, so that only its size can be judged.
+            if let Some(categories) = expected.categories.filter(|c| !(c / 1.5..=c * 1.5).contains(&k.mean)) {
+                wrong.push(format!(
+                    "{name}, {shot} shots, {method}: K {:.1}, not {categories}",
+                    k.mean
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
