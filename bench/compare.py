@@ -4,9 +4,9 @@
 Machines differ and are noisy: what counts is the ratio. Peer and Genus take turns, and the median of each is compared.
 
     pip install numpy scipy scikit-learn
-    python3 bench/compare.py            # episodes and assign, two minutes
-    python3 bench/compare.py --large    # and 20,000 points at once: scipy needs minutes and 4 GB
-    python3 bench/compare.py --growth   # and how cost grows with the pile, up to --rows (default 1,000,000)
+    python3 bench/compare.py                    # episodes and assign, one minute
+    python3 bench/compare.py large              # 20,000 points at once: scipy needs minutes and 4 GB
+    python3 bench/compare.py growth --rows 1e7  # how cost grows with the pile, up to so many rows (31 GB of disk)
 """
 import argparse
 import csv
@@ -162,15 +162,22 @@ def assign():
           f"| {ours['gflops']:.0f} of {ours['gemm_gflops']:.0f} GFLOP/s, {100 * share:.0f} % |", flush=True)
 
 
+# Runs a command from a small process: one that is forked from a large process is billed for the memory of its parent.
+MEASURE = """
+import json, resource, subprocess, sys, time
+start = time.perf_counter()
+out = subprocess.run(sys.argv[2:], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
+seconds = time.perf_counter() - start
+open(sys.argv[1], "wb").write(out)
+print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024]))
+"""
+
+
 def run_measured(command):
-    """Wall time and peak memory of a command."""
-    start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    out = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    if status != 0:
-        raise SystemExit(f"failed: {' '.join(command)}")
-    return time.perf_counter() - start, usage.ru_maxrss / 1024, out
+    """Wall time in seconds, peak memory in MB and output of a command."""
+    with tempfile.NamedTemporaryFile() as out:
+        figures = subprocess.run([sys.executable, "-c", MEASURE, out.name, *command], capture_output=True, check=True)
+        return *json.loads(figures.stdout), out.read()
 
 
 def pile(folder, n, dim=768):
@@ -234,20 +241,23 @@ def growth(folder, rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--large", action="store_true", help="SHC on 20,000 points at once")
-    parser.add_argument("--growth", action="store_true", help="how cost grows with the pile")
-    parser.add_argument("--rows", type=int, default=1_000_000, help="largest pile of --growth (10,000,000 needs 31 GB of disk)")
+    parser.add_argument("what", nargs="*", help="any of episodes, assign, large, growth; by default the first two")
+    parser.add_argument("--rows", type=float, default=1e6, help="the largest pile of growth")
     parser.add_argument("--folder", help="where large files go; a temporary folder by default")
     args = parser.parse_args()
     build()
     print(f"{os.cpu_count()} cores; Python {sys.version.split()[0]}, numpy {np.__version__}")
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
-        episodes(folder)
-        assign()
-        if args.large:
-            large(folder)
-        if args.growth:
-            growth(folder, args.rows)
+        parts = {
+            "episodes": lambda: episodes(folder),
+            "assign": assign,
+            "large": lambda: large(folder),
+            "growth": lambda: growth(folder, int(args.rows)),
+        }
+        for name in args.what or ["episodes", "assign"]:
+            if name not in parts:
+                raise SystemExit(f"there is no part {name}; the parts are {', '.join(parts)}")
+            parts[name]()
 
 
 if __name__ == "__main__":

@@ -16,6 +16,9 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
+/// The heading of the options that every command has.
+const GLOBAL: &str = "Global options";
+
 /// Sorts items into the classes you know and the categories you do not know yet.
 ///
 /// From a few labelled examples of some classes and a pile of unlabelled items, Genus says which items belong to the known
@@ -38,13 +41,13 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Global {
     /// Number of threads; all cores by default. Results do not depend on it
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N", help_heading = GLOBAL)]
     pub(crate) threads: Option<NonZeroUsize>,
     /// Seed of everything random; the same seed gives the same bytes
-    #[arg(long, global = true, default_value_t = 0, value_name = "N")]
+    #[arg(long, global = true, default_value_t = 0, value_name = "N", help_heading = GLOBAL)]
     pub(crate) seed: u64,
     /// No progress and no summary, only errors
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, help_heading = GLOBAL)]
     pub(crate) quiet: bool,
 }
 

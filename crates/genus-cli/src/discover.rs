@@ -374,12 +374,12 @@ fn two_step(
 fn how(method: &str, stop: Stop) -> String {
     match stop {
         Stop::Direct => method.to_owned(),
-        Stop::Cut { similarity, .. } => format!("{method}, stopped at similarity {similarity:.2}"),
+        Stop::Cut { similarity, .. } => format!("{method}, the next merge was at similarity {similarity:.2}"),
         Stop::Exhausted => format!("{method}, nothing stood in the way of merging everything"),
         Stop::Rounds {
             rounds,
             converged: true,
-        } => format!("{method}, {rounds} rounds"),
+        } => format!("{method}, {rounds} {}", if rounds == 1 { "round" } else { "rounds" }),
         Stop::Rounds {
             rounds,
             converged: false,

@@ -70,15 +70,19 @@ impl From<MethodError> for Failure {
 
 impl From<DiscoverError> for Failure {
     fn from(error: DiscoverError) -> Self {
-        let way_out = match &error {
-            DiscoverError::TooFewClasses { .. } => {
-                "; label examples of more classes, or set the limit yourself with --method shc:min-similarity=0.6"
-            }
-            DiscoverError::TooLarge { .. } => " with --subset 5000",
-            DiscoverError::TooManyCategories { .. } => "; ask for fewer",
-            _ => "",
-        };
-        Failure::failed(format!("{error}{way_out}"))
+        Failure::failed(format!("{error}{}", way_out(&error)))
+    }
+}
+
+fn way_out(error: &DiscoverError) -> &'static str {
+    match error {
+        DiscoverError::TooFewClasses { .. } => {
+            "; use examples of more classes, or set the limit yourself with the method shc:min-similarity=0.6"
+        }
+        DiscoverError::TooLarge { .. } => " with --subset 5000",
+        DiscoverError::TooManyCategories { .. } => "; ask for fewer",
+        DiscoverError::TooFewCategories { .. } => "; ask for more",
+        _ => "",
     }
 }
 
@@ -92,6 +96,7 @@ impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
         match error {
             LabError::Method(error) => error.into(),
+            LabError::Discover { ref source, .. } => Failure::failed(format!("{error}{}", way_out(source))),
             other => Failure::failed(other.to_string()),
         }
     }

@@ -11,6 +11,9 @@ use crate::rng::Rng;
 const EPISODE: u64 = 0x65;
 const LARGE: u64 = 0x6c;
 
+/// Items of a class in a batch of the authors' large-scale code.
+const BATCH: usize = 20;
+
 /// The shape of an episode: N-way K-shot M-new Q-query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -22,6 +25,13 @@ pub struct Shape {
     pub new: usize,
     /// Queries of every class (Q).
     pub query: usize,
+}
+
+impl Shape {
+    /// How many items of a class [`Pool::large_in_order`] needs: full batches that hold more than the examples.
+    pub fn items_in_order(self) -> usize {
+        (self.shot / BATCH + 1).saturating_mul(BATCH)
+    }
 }
 
 impl Default for Shape {
@@ -228,11 +238,8 @@ impl Pool {
     /// items beyond the last full batch of the smallest class left out. Also returns how many of the queries are in the
     /// first two batches, which are the ones to cluster.
     pub fn large_in_order(&self, shape: Shape, seed: u64, number: u64) -> Result<(Episode, usize), EpisodeError> {
-        const BATCH: usize = 20;
         let classes = self.draw_classes(shape, seed, &[LARGE, number])?;
-        // The examples leave at least one item of every class.
-        let needed = (shape.shot / BATCH + 1).saturating_mul(BATCH);
-        let each = self.items_each(&classes, needed)? / BATCH * BATCH;
+        let each = self.items_each(&classes, shape.items_in_order())? / BATCH * BATCH;
         let mut episode = Episode::empty(classes.clone(), shape.way);
         let mut in_first_two = 0;
         for sample in 0..each {

@@ -99,6 +99,14 @@ pub enum DiscoverError {
         /// How many points there are.
         points: usize,
     },
+    /// Fewer categories asked for than there are known classes.
+    #[error("{asked} categories were asked for, but {known} classes are known")]
+    TooFewCategories {
+        /// How many were asked for.
+        asked: usize,
+        /// How many classes are known.
+        known: usize,
+    },
     /// A matrix of all pairs that does not fit into memory.
     #[error(
         "{points} points at once need {gibibytes:.1} GiB for their distances; cluster a random subset and assign the rest"

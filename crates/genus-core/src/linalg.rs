@@ -8,8 +8,8 @@ use rayon::prelude::*;
 /// Rows of one block of a product. A block of 768-column rows fits the second-level cache.
 const BLOCK: usize = 256;
 
-/// Below this many multiply-adds (a tenth of a millisecond) handing blocks to other threads costs more than it saves.
-const PARALLEL_FROM: usize = 1 << 23;
+/// Below this many multiply-adds, about a millisecond, waking other threads costs more than it saves.
+const PARALLEL_FROM: usize = 1 << 26;
 
 /// `out[i, j] = a[i] · b[j]` for row-major `a` (m × dim) and `b` (n × dim); row `i` of `out` starts at `i * stride`.
 ///

@@ -19,7 +19,8 @@ const PLAIN_LENGTHS: Range<f64> = 1e-30..1e30;
 /// One category of a taxonomy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaxonomyEntry {
-    /// The name: the class's own for a known one, `new-1`, `new-2`, … for those found, the largest first.
+    /// The name: the class's own for a known one, `new-1`, `new-2`, … for those found, the largest first among the items
+    /// that were clustered.
     pub name: String,
     /// Named by the user or found.
     pub kind: Kind,

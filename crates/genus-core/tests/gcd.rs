@@ -203,13 +203,17 @@ fn estimates_are_ordered() {
 }
 
 #[test]
-fn a_number_that_is_given_is_kept_within_the_possible() {
+fn a_number_that_is_given_must_be_possible() {
     let (task, _) = separable(3, 4, 2, 5, 4);
     let points = task.support().rows() + task.queries();
-    for k in [0, 1, 3] {
+    assert_eq!(
+        estimate(&gcd(NumberOfCategories::Fixed(3)).discover(&task).unwrap()).0,
+        3
+    );
+    for asked in [0, 2] {
         assert_eq!(
-            estimate(&gcd(NumberOfCategories::Fixed(k)).discover(&task).unwrap()).0,
-            3
+            gcd(NumberOfCategories::Fixed(asked)).discover(&task),
+            Err(DiscoverError::TooFewCategories { asked, known: 3 })
         );
     }
     let all = gcd(NumberOfCategories::Fixed(points)).discover(&task).unwrap();

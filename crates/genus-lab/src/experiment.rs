@@ -211,6 +211,7 @@ impl Bench {
     ) -> Result<Vec<Run>, LabError> {
         let shape = series.shape;
         let needed = match experiment {
+            Experiment::Large(large) if large.authors => shape.items_in_order(),
             Experiment::Large(_) => shape.shot.saturating_add(1),
             _ => shape.shot.saturating_add(shape.query),
         };
@@ -225,7 +226,7 @@ impl Bench {
                 skipped.join(", ")
             ));
         }
-        let outcomes: Vec<Vec<Outcome>> = (0..self.episodes)
+        let outcomes: Vec<Result<Vec<Outcome>, LabError>> = (0..self.episodes)
             .into_par_iter()
             .map(|number| {
                 let (episode, mode) = self
@@ -248,7 +249,9 @@ impl Bench {
                 progress.step();
                 outcomes
             })
-            .collect::<Result<_, LabError>>()?;
+            .collect();
+        // The first failure in the order of the episodes, whichever thread came to one first.
+        let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
         let runs = series.methods.iter().enumerate().map(|(at, method)| {
             let of_method = outcomes.iter().map(|episode| &episode[at]);
             Run::new(method.spec(), shape, of_method)

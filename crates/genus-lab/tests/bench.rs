@@ -555,3 +555,38 @@ fn the_digits_are_one_large_task() {
     assert_eq!(demo.task().classes(), names);
     assert_ne!(DigitsTask::new(1).unwrap().known(), demo.known());
 }
+
+#[test]
+fn the_authors_order_leaves_out_classes_without_a_full_batch() {
+    // Ten classes of 25 items and one of 10, which is less than a batch of 20.
+    let classes = (0..11).flat_map(|class| std::iter::repeat_n(class, if class == 10 { 10 } else { 25 }));
+    let (rows, labels): (Vec<[f32; 12]>, Vec<Option<String>>) = classes
+        .enumerate()
+        .map(|(row, class)| {
+            let mut features = [0.05 * (row % 7) as f32; 12];
+            features[class] += 1.0;
+            (features, Some(format!("class {class}")))
+        })
+        .unzip();
+    let data = Dataset::new("batches", Features::from_rows(rows).unwrap(), &labels, None).unwrap();
+    let bench = |short_classes| Bench {
+        shape: Shape {
+            way: 2,
+            shot: 2,
+            new: 2,
+            query: 1,
+        },
+        episodes: 5,
+        methods: vec!["proto".into()],
+        short_classes,
+        ..Bench::default()
+    };
+    let large = Experiment::Large(LargeSettings {
+        authors: true,
+        ..LargeSettings::default()
+    });
+    let error = bench(ShortClasses::Error).run(&data, &large, &Silent).unwrap_err();
+    assert!(error.to_string().contains("class 10"), "{error}");
+    let report = bench(ShortClasses::Skip).run(&data, &large, &Silent).unwrap();
+    assert!(report.notes[0].contains("class 10"), "{:?}", report.notes);
+}

@@ -183,7 +183,10 @@ impl Gcd {
                     points: space.len(),
                 });
             }
-            NumberOfCategories::Fixed(k) => (k.max(known), accuracy(k.max(known))),
+            NumberOfCategories::Fixed(k) if k < known => {
+                return Err(DiscoverError::TooFewCategories { asked: k, known });
+            }
+            NumberOfCategories::Fixed(k) => (k, accuracy(k)),
             NumberOfCategories::Brent => {
                 let minimum = minimize_bounded(known as f64, upper as f64, 1e-5, 500, |k| {
                     -accuracy((k as usize).max(known))
