@@ -155,6 +155,7 @@ def assign():
         s = (x / np.linalg.norm(x, axis=1, keepdims=True)) @ c.T
         return s.argmax(1), np.partition(s, -2, axis=1)[:, -2:]
 
+    # A tenth of the rows: numpy's intermediate matrices of all of them take several gigabytes.
     peer = 10 * seconds(numpy_assign, 3)
     ours = timings("assign", 1_000_000, 100, 768)
     share = ours["gflops"] / ours["gemm_gflops"]

@@ -247,10 +247,10 @@ impl TextType {
 fn parse(text: &str) -> Result<(String, bool, Vec<u64>), String> {
     let mut rest = Literal { rest: text };
     let (mut descr, mut order, mut shape) = (None, None, None);
-    rest.expect("{")?;
+    rest.require("{")?;
     while !rest.take("}") {
         let key = rest.quoted()?;
-        rest.expect(":")?;
+        rest.require(":")?;
         match key {
             "descr" if rest.peek("[") => return Err("it has fields with names; save one plain array".to_owned()),
             "descr" => descr = Some(rest.quoted()?.to_owned()),
@@ -287,7 +287,7 @@ impl<'a> Literal<'a> {
         found
     }
 
-    fn expect(&mut self, token: &str) -> Result<(), String> {
+    fn require(&mut self, token: &str) -> Result<(), String> {
         if self.take(token) {
             Ok(())
         } else {
@@ -298,7 +298,7 @@ impl<'a> Literal<'a> {
     fn quoted(&mut self) -> Result<&'a str, String> {
         let quote = if self.take("'") { '\'' } else { '"' };
         if quote == '"' {
-            self.expect("\"")?;
+            self.require("\"")?;
         }
         let (text, rest) = self
             .rest
@@ -312,11 +312,11 @@ impl<'a> Literal<'a> {
         if self.take("True") {
             return Ok(true);
         }
-        self.expect("False").map(|()| false)
+        self.require("False").map(|()| false)
     }
 
     fn tuple(&mut self) -> Result<Vec<u64>, String> {
-        self.expect("(")?;
+        self.require("(")?;
         let mut numbers = Vec::new();
         while !self.take(")") {
             self.rest = self.rest.trim_start();
