@@ -68,6 +68,7 @@ impl<'a> Space<'a> {
     }
 
     /// The squared length of every point.
+    #[inline(always)]
     fn squares(&self) -> Vec<f32> {
         match self {
             Space::Gram(dots, n) => (0..*n).map(|i| dots[i * n + i]).collect(),
@@ -79,6 +80,7 @@ impl<'a> Space<'a> {
     }
 
     /// The dot products of the mean of each group with every point, a row a group.
+    #[inline(always)]
     fn mean_dots<'g>(&self, groups: impl Iterator<Item = &'g [usize]>) -> Vec<f32> {
         let n = self.len();
         match self {
@@ -193,7 +195,8 @@ impl KMeans {
         let groups = Groups::new(labels, k);
         let dots = space.mean_dots((0..k).map(|c| groups.members(c)));
         let norms = (0..k).map(|c| groups.mean_of(c, &dots[c * labels.len()..])).collect();
-        Lloyd::new(space, &squares, dots, norms, &[]).run(self.iterations, self.shift_limit(space))
+        let limit = self.shift_limit(space);
+        Lloyd::new(space, &squares, dots, norms, &[]).run(self.iterations, limit)
     }
 
     /// The best of several runs in which the first points keep their given labels; the centres beyond those labels are
@@ -266,45 +269,68 @@ impl ShiftLimit {
 
 /// Seeds by k-means++ with several tries a seed, of which the one that lowers the total most is taken.
 fn greedy_seeds(space: &Space, squares: &[f32], k: usize, rng: &mut Rng) -> Vec<usize> {
-    let n = space.len();
-    let tries = 2 + (k as f64).ln() as usize;
-    let distances = |seeds: &[usize]| -> Vec<f32> {
-        let mut dots = space.mean_dots(seeds.iter().map(std::slice::from_ref));
-        for (row, &seed) in dots.chunks_exact_mut(n).zip(seeds) {
-            for (v, &square) in row.iter_mut().zip(squares) {
-                let distance = square + squares[seed] - 2.0 * *v;
+    linalg::wide(GreedySeeds { space, squares, k, rng })
+}
+
+struct GreedySeeds<'a> {
+    space: &'a Space<'a>,
+    squares: &'a [f32],
+    k: usize,
+    rng: &'a mut Rng,
+}
+
+impl GreedySeeds<'_> {
+    /// The squared distances of every point from some points, a row a point.
+    #[inline(always)]
+    fn distances(&self, seeds: &[usize]) -> Vec<f32> {
+        let mut dots = self.space.mean_dots(seeds.iter().map(std::slice::from_ref));
+        for (row, &seed) in dots.chunks_exact_mut(self.squares.len()).zip(seeds) {
+            let own = self.squares[seed];
+            for (v, &square) in row.iter_mut().zip(self.squares) {
+                let distance = square + own - 2.0 * *v;
                 *v = if distance < SAME_POINT { 0.0 } else { distance };
             }
         }
         dots
-    };
-    let first = rng.below(n);
-    let mut seeds = vec![first];
-    let mut closest = distances(&[first]);
-    while seeds.len() < k {
-        let candidates: Vec<usize> = (0..tries).filter_map(|_| draw(&closest, rng)).collect();
-        if candidates.is_empty() {
-            break;
-        }
-        let mut rows = distances(&candidates);
-        let mut best = (f64::INFINITY, 0);
-        for (at, row) in rows.chunks_exact_mut(n).enumerate() {
-            let mut total = 0f64;
-            for (v, &c) in row.iter_mut().zip(&closest) {
-                *v = v.min(c);
-                total += f64::from(*v);
-            }
-            if total < best.0 {
-                best = (total, at);
-            }
-        }
-        seeds.push(candidates[best.1]);
-        closest.copy_from_slice(&rows[best.1 * n..][..n]);
     }
-    seeds
+}
+
+impl linalg::Work for GreedySeeds<'_> {
+    type Output = Vec<usize>;
+
+    #[inline(always)]
+    fn run(self) -> Vec<usize> {
+        let n = self.squares.len();
+        let tries = 2 + (self.k as f64).ln() as usize;
+        let first = self.rng.below(n);
+        let mut seeds = vec![first];
+        let mut closest = self.distances(&[first]);
+        while seeds.len() < self.k {
+            let candidates: Vec<usize> = (0..tries).filter_map(|_| draw(&closest, self.rng)).collect();
+            if candidates.is_empty() {
+                break;
+            }
+            let mut rows = self.distances(&candidates);
+            let mut best = (f64::INFINITY, 0);
+            for (at, row) in rows.chunks_exact_mut(n).enumerate() {
+                let mut total = 0f64;
+                for (v, &c) in row.iter_mut().zip(&closest) {
+                    *v = v.min(c);
+                    total += f64::from(*v);
+                }
+                if total < best.0 {
+                    best = (total, at);
+                }
+            }
+            seeds.push(candidates[best.1]);
+            closest.copy_from_slice(&rows[best.1 * n..][..n]);
+        }
+        seeds
+    }
 }
 
 /// A random index with probability proportional to its weight; `None` when all weights are zero.
+#[inline(always)]
 fn draw(weights: &[f32], rng: &mut Rng) -> Option<usize> {
     let total: f64 = weights.iter().map(|&w| f64::from(w)).sum();
     if total <= 0.0 {
@@ -332,6 +358,7 @@ struct Groups {
 }
 
 impl Groups {
+    #[inline(always)]
     fn new(labels: &[usize], k: usize) -> Self {
         let mut start = vec![0; k + 1];
         labels.iter().for_each(|&label| start[label + 1] += 1);
@@ -352,6 +379,7 @@ impl Groups {
     }
 
     /// The mean over a cluster's members of a value per point: the product of two means when the values are one's dots.
+    #[inline(always)]
     fn mean_of(&self, cluster: usize, values: &[f32]) -> f32 {
         let members = self.members(cluster);
         let sum: f64 = members.iter().map(|&i| f64::from(values[i])).sum();
@@ -394,23 +422,16 @@ impl<'a> Lloyd<'a> {
         }
     }
 
-    fn run(mut self, iterations: usize, limit: ShiftLimit) -> Fit {
-        self.assign();
-        for _ in 0..iterations {
-            let labels = self.new_labels();
-            if labels == self.labels {
-                break;
-            }
-            let shifts = self.move_centres(labels);
-            self.assign();
-            if limit.reached(&shifts) {
-                break;
-            }
-        }
-        self.finish()
+    fn run(self, iterations: usize, limit: ShiftLimit) -> Fit {
+        linalg::wide(Run {
+            lloyd: self,
+            iterations,
+            limit,
+        })
     }
 
     /// Finds the nearest centre of every point; the first of equally near ones.
+    #[inline(always)]
     fn assign(&mut self) {
         self.distance.fill(f32::INFINITY);
         for c in 0..self.k {
@@ -426,6 +447,7 @@ impl<'a> Lloyd<'a> {
     }
 
     /// The nearest centres as labels, with clamped points kept and every centre given at least one point.
+    #[inline(always)]
     fn new_labels(&self) -> Vec<usize> {
         let mut labels: Vec<usize> = self.nearest.iter().map(|&c| c as usize).collect();
         labels[..self.clamped.len()].copy_from_slice(self.clamped);
@@ -457,6 +479,7 @@ impl<'a> Lloyd<'a> {
     }
 
     /// Moves every centre whose members changed to their mean; the squared shift of every centre.
+    #[inline(always)]
     fn move_centres(&mut self, labels: Vec<usize>) -> Vec<f64> {
         let groups = Groups::new(&labels, self.k);
         let mut changed = vec![false; self.k];
@@ -471,7 +494,7 @@ impl<'a> Lloyd<'a> {
         let moved: Vec<usize> = (0..self.k)
             .filter(|&c| changed[c] && !groups.members(c).is_empty())
             .collect();
-        let rows = self.space.mean_dots(moved.iter().map(|&c| groups.members(c)));
+        let rows = self.moved_dots(&moved, &groups, &labels);
         let mut shifts = vec![0f64; self.k];
         for (&c, row) in moved.iter().zip(rows.chunks_exact(self.n)) {
             let old = &mut self.dots[c * self.n..][..self.n];
@@ -485,6 +508,45 @@ impl<'a> Lloyd<'a> {
         shifts
     }
 
+    /// The dot products of the means of the changed clusters with every point, a row a cluster.
+    ///
+    /// From dot products, a few points that came and went are added to and taken from the sums of before: after the first
+    /// iterations that touches a small part of the matrix.
+    #[inline(always)]
+    fn moved_dots(&self, moved: &[usize], groups: &Groups, labels: &[usize]) -> Vec<f32> {
+        let members: usize = moved.iter().map(|&c| groups.members(c).len()).sum();
+        let movers = self.labels.iter().zip(labels).filter(|(old, new)| old != new).count();
+        let (Space::Gram(dots, n), true) = (self.space, 2 * movers < members) else {
+            return self.space.mean_dots(moved.iter().map(|&c| groups.members(c)));
+        };
+        let mut sizes = vec![0usize; self.k];
+        let mut row_of = vec![usize::MAX; self.k];
+        self.labels.iter().for_each(|&c| sizes[c] += 1);
+        let mut rows = Vec::with_capacity(moved.len() * n);
+        for (at, &c) in moved.iter().enumerate() {
+            row_of[c] = at;
+            let size = sizes[c] as f32;
+            rows.extend(self.dots[c * n..][..*n].iter().map(|&dot| dot * size));
+        }
+        for (point, (&old, &new)) in self.labels.iter().zip(labels).enumerate() {
+            if old != new {
+                let dots = &dots[point * n..][..*n];
+                if row_of[old] != usize::MAX {
+                    let row = &mut rows[row_of[old] * n..][..*n];
+                    row.iter_mut().zip(dots).for_each(|(sum, &dot)| *sum -= dot);
+                }
+                let row = &mut rows[row_of[new] * n..][..*n];
+                row.iter_mut().zip(dots).for_each(|(sum, &dot)| *sum += dot);
+            }
+        }
+        for (&c, row) in moved.iter().zip(rows.chunks_exact_mut(*n)) {
+            let scale = 1.0 / groups.members(c).len() as f32;
+            row.iter_mut().for_each(|v| *v *= scale);
+        }
+        rows
+    }
+
+    #[inline(always)]
     fn finish(self) -> Fit {
         let mut inertia = 0f64;
         let mut labels = Vec::with_capacity(self.n);
@@ -501,6 +563,35 @@ impl<'a> Lloyd<'a> {
             centres: self.k,
             inertia,
         }
+    }
+}
+
+/// A whole run as one piece of work.
+struct Run<'a> {
+    lloyd: Lloyd<'a>,
+    iterations: usize,
+    limit: ShiftLimit,
+}
+
+impl linalg::Work for Run<'_> {
+    type Output = Fit;
+
+    #[inline(always)]
+    fn run(self) -> Fit {
+        let mut lloyd = self.lloyd;
+        lloyd.assign();
+        for _ in 0..self.iterations {
+            let labels = lloyd.new_labels();
+            if labels == lloyd.labels {
+                break;
+            }
+            let shifts = lloyd.move_centres(labels);
+            lloyd.assign();
+            if self.limit.reached(&shifts) {
+                break;
+            }
+        }
+        lloyd.finish()
     }
 }
 
