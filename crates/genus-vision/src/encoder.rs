@@ -1,0 +1,70 @@
+//! What every encoder offers, whatever computes it.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use crate::image::Transform;
+
+/// Images in, features out.
+///
+/// The features of an image depend on that image alone: not on the others of a batch, nor on the number of threads.
+pub trait Encoder: Send + Sync {
+    /// The number of features of an image.
+    fn dim(&self) -> usize;
+
+    /// What an image goes through before it is encoded.
+    fn transform(&self) -> &Transform;
+
+    /// What tells these features from those of another encoder.
+    fn fingerprint(&self) -> &Fingerprint;
+
+    /// The features of some transformed images, a row an image.
+    ///
+    /// `pixels` holds whole images, one after the other, each as [`Transform::apply`] gives it.
+    fn encode(&self, pixels: &[f32]) -> Result<Vec<f32>, EncodeError>;
+}
+
+/// What tells the features of one encoder from those of another: architecture, weights and transform.
+///
+/// ```text
+/// vit-b16/224 weights 5f3a… resize 256 bicubic, crop 224, …
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Fingerprint(String);
+
+impl Fingerprint {
+    /// Puts a fingerprint together.
+    pub fn new(architecture: &str, weights: &blake3::Hash, transform: &Transform) -> Self {
+        let weights = weights.to_hex();
+        Self(format!("{architecture} weights {} {transform}", &weights[..32]))
+    }
+
+    /// The fingerprint as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Why images could not be encoded.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// The pixels are not those of whole images.
+    #[error("{values} values are not whole images of {image} values each")]
+    Pixels {
+        /// The number of values given.
+        values: usize,
+        /// The number of values of an image.
+        image: usize,
+    },
+    /// The network gave a number that is not finite.
+    #[error("the network gave NaN or an infinite number; the weights are damaged or not meant for this architecture")]
+    NotFinite,
+}
