@@ -9,4 +9,4 @@ mod weights;
 
 pub use encoder::{EncodeError, Encoder, Fingerprint};
 pub use image::{Filter, ImageError, Limits, Rgb, Transform, decode};
-pub use weights::{Tensor, Weights, WeightsError, read_weights};
+pub use weights::{Tensor, Weights, WeightsError, read_weights, read_weights_from};

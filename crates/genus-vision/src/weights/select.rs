@@ -1,0 +1,194 @@
+//! The network among the tensors of a checkpoint.
+
+use std::collections::BTreeMap;
+
+use super::Weights;
+use super::pickle::{Program, Value};
+use super::problem::Problem;
+use super::storage::{Dtype, Source, View, read_tensors};
+
+/// The parts of a checkpoint that hold a network, the best first: a self-supervised teacher is the average of its
+/// student and has the better features.
+const PARTS: [&str; 5] = ["teacher", "state_dict", "model", "model_state_dict", "student"];
+/// What wrappers put before every name: parallel training, compilation, and a network with a head.
+const WRAPPERS: [&str; 3] = ["module.", "_orig_mod.", "backbone."];
+/// Beyond these a pickle repeats itself: dictionaries that hold each other can be small on disk and endless when
+/// walked.
+const MAX_DEPTH: usize = 32;
+const MAX_ENTRIES: usize = 1 << 18;
+/// A network within a network within a checkpoint is as far as anyone goes.
+const MAX_PARTS: usize = 3;
+const MAX_NAME: usize = 1024;
+const MAX_NAMES: usize = 1 << 26;
+
+/// A tensor that is looked for by name.
+#[derive(Debug)]
+pub(super) enum Leaf {
+    Floats(View),
+    /// What it is instead.
+    Unsupported(&'static str),
+}
+
+/// Finds the network in what a pickle built: its tensors by dotted name, and the part that they are.
+pub(super) fn network(program: &Program) -> Result<(BTreeMap<String, Leaf>, Option<String>), Problem> {
+    let Value::Dict(root) = program.root else {
+        return Err(Problem::NoTensors);
+    };
+    let mut parts: Vec<&str> = Vec::new();
+    let mut dict = root;
+    let mut leaves = None;
+    'inner: while parts.len() < MAX_PARTS {
+        for part in PARTS {
+            if let Some(Value::Dict(inner)) = program.item(dict, part) {
+                let found = Walk::flatten(program, inner)?;
+                if !found.is_empty() {
+                    (dict, leaves) = (inner, Some(found));
+                    parts.push(part);
+                    continue 'inner;
+                }
+            }
+        }
+        break;
+    }
+    let leaves = leaves.map_or_else(|| Walk::flatten(program, dict), Ok)?;
+    Ok((leaves, (!parts.is_empty()).then(|| parts.join("."))))
+}
+
+/// Removes what wrappers added to the names, and reads the tensors.
+pub(super) fn finish(
+    leaves: BTreeMap<String, Leaf>,
+    part: Option<String>,
+    source: &mut dyn Source,
+    file_length: u64,
+) -> Result<Weights, Problem> {
+    let self_supervised = part
+        .as_deref()
+        .is_some_and(|part| part.ends_with("teacher") || part.ends_with("student"));
+    let mut views = BTreeMap::new();
+    for (name, leaf) in unwrap(leaves, self_supervised) {
+        match leaf {
+            Leaf::Floats(view) => views.insert(name, view),
+            Leaf::Unsupported(kind) => return Err(Problem::Tensor { name, kind }),
+        };
+    }
+    if views.is_empty() {
+        return Err(Problem::NoTensors);
+    }
+    let tensors = read_tensors(views, source, file_length)?;
+    Ok(Weights { tensors, part })
+}
+
+/// Removes prefixes as long as all names have them. Self-supervised networks are trained with projection heads that
+/// are thrown away afterwards: beside a backbone they are dropped.
+fn unwrap<T>(mut leaves: BTreeMap<String, T>, self_supervised: bool) -> BTreeMap<String, T> {
+    let is_head = |name: &str| {
+        let first = name.split('.').next().unwrap_or_default();
+        first == "head" || first.ends_with("_head")
+    };
+    loop {
+        let common = WRAPPERS.into_iter().find(|&prefix| {
+            let wrapped = |name: &String| name.len() > prefix.len() && name.starts_with(prefix);
+            !leaves.is_empty() && leaves.keys().all(wrapped)
+        });
+        if let Some(prefix) = common {
+            let stripped = leaves
+                .into_iter()
+                .map(|(name, leaf)| (name[prefix.len()..].to_owned(), leaf));
+            leaves = stripped.collect();
+            continue;
+        }
+        let in_backbone = |name: &str| name.starts_with("backbone.");
+        if self_supervised
+            && leaves.keys().any(|name| in_backbone(name))
+            && leaves.keys().all(|name| in_backbone(name) || is_head(name))
+        {
+            leaves.retain(|name, _| in_backbone(name));
+            continue;
+        }
+        return leaves;
+    }
+}
+
+/// One way through nested dictionaries.
+struct Walk<'a> {
+    program: &'a Program,
+    leaves: BTreeMap<String, Leaf>,
+    entries: usize,
+    names: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn flatten(program: &'a Program, dict: u32) -> Result<BTreeMap<String, Leaf>, Problem> {
+        let mut walk = Self {
+            program,
+            leaves: BTreeMap::new(),
+            entries: 0,
+            names: 0,
+        };
+        walk.dict(dict, "", 0)?;
+        Ok(walk.leaves)
+    }
+
+    fn dict(&mut self, dict: u32, prefix: &str, depth: usize) -> Result<(), Problem> {
+        let endless = || Problem::TooLarge("its dictionaries hold each other over and over".to_owned());
+        if depth > MAX_DEPTH {
+            return Err(endless());
+        }
+        let program = self.program;
+        for &(key, value) in program.dict(dict) {
+            self.entries += 1;
+            if self.entries > MAX_ENTRIES {
+                return Err(endless());
+            }
+            let number;
+            let key = match key {
+                Value::Text(text) => program.text(text),
+                Value::Int(int) => {
+                    number = int.to_string();
+                    &number
+                }
+                _ => continue,
+            };
+            // The state of an optimiser has the shapes of the weights and is none of them.
+            let optimiser = depth == 0 && key.starts_with("optim") && matches!(value, Value::Dict(_));
+            let worth_a_name = matches!(value, Value::Dict(_) | Value::Tensor(_) | Value::Unsupported(_));
+            if optimiser || !worth_a_name {
+                continue;
+            }
+            if prefix.len() + key.len() > MAX_NAME {
+                return Err(Problem::TooLarge(format!(
+                    "the name of a tensor is over {MAX_NAME} bytes long"
+                )));
+            }
+            let name = format!("{prefix}{key}");
+            let leaf = match value {
+                Value::Dict(inner) => {
+                    self.dict(inner, &format!("{name}."), depth + 1)?;
+                    continue;
+                }
+                Value::Unsupported(kind) => Leaf::Unsupported(kind),
+                Value::Tensor(tensor) => match program.view(tensor) {
+                    View {
+                        dtype: Dtype::Integer(_),
+                        ..
+                    } => continue,
+                    View {
+                        dtype: Dtype::Other(kind, _),
+                        ..
+                    } => Leaf::Unsupported(kind),
+                    view => Leaf::Floats(view.clone()),
+                },
+                _ => continue,
+            };
+            self.names += name.len();
+            if self.names > MAX_NAMES {
+                return Err(endless());
+            }
+            if self.leaves.contains_key(&name) {
+                return Err(Problem::Malformed(format!("two tensors have the name {name:?}")));
+            }
+            self.leaves.insert(name, leaf);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,432 @@
+//! Weights files against what PyTorch reads in them, and against files that mean harm.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Cursor, Write};
+use std::path::{Path, PathBuf};
+
+use genus_vision::{Tensor, Weights, WeightsError, read_weights, read_weights_from};
+use serde_json::Value;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
+
+fn goldens() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/weights")
+}
+
+fn expected() -> Value {
+    serde_json::from_slice(&fs::read(goldens().join("expected.json")).unwrap()).unwrap()
+}
+
+fn entries(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().unwrap().iter()
+}
+
+/// All goldens, those to refuse included, as (name, bytes).
+fn all_files() -> Vec<(String, Vec<u8>)> {
+    let expected = expected();
+    let read = entries(&expected["read"]).map(|(name, _)| name.clone());
+    let refused = entries(&expected["refused"]).map(|(name, _)| format!("refused/{name}"));
+    let files = read.chain(refused);
+    files
+        .map(|name| (name.clone(), fs::read(goldens().join(name)).unwrap()))
+        .collect()
+}
+
+fn parse(bytes: &[u8]) -> Result<Weights, WeightsError> {
+    read_weights_from(Cursor::new(bytes), "file")
+}
+
+#[test]
+fn every_form_is_read_as_pytorch_reads_it() {
+    let expected = expected();
+    for (file, expected) in entries(&expected["read"]) {
+        let weights = read_weights(goldens().join(file)).unwrap_or_else(|e| panic!("{e}"));
+        let tensors: BTreeMap<String, Tensor> = entries(&expected["tensors"])
+            .map(|(name, tensor)| {
+                let shape = serde_json::from_value(tensor["shape"].clone()).unwrap();
+                let values = serde_json::from_value(tensor["values"].clone()).unwrap();
+                (name.clone(), Tensor { shape, values })
+            })
+            .collect();
+        assert_eq!(weights.tensors, tensors, "{file}");
+        assert_eq!(weights.part.as_deref(), expected["part"].as_str(), "{file}");
+    }
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_with_its_reason() {
+    let expected = expected();
+    for (file, reason) in entries(&expected["refused"]) {
+        let path = goldens().join("refused").join(file);
+        let error = read_weights(&path).expect_err(file).to_string();
+        assert!(error.starts_with(&path.display().to_string()), "{error}");
+        assert!(error.contains(reason.as_str().unwrap()), "{error}");
+    }
+    let error = read_weights(goldens().join("absent.pth")).unwrap_err();
+    assert!(matches!(error, WeightsError::Io { .. }), "{error}");
+}
+
+#[test]
+fn the_hash_is_that_of_names_shapes_and_values() {
+    let weights = read_weights(goldens().join("plain.pth")).unwrap();
+    let mut bytes = Vec::new();
+    for (name, tensor) in &weights.tensors {
+        bytes.extend((name.len() as u64).to_le_bytes());
+        bytes.extend(name.bytes());
+        bytes.extend((tensor.shape.len() as u64).to_le_bytes());
+        bytes.extend(tensor.shape.iter().flat_map(|&n| (n as u64).to_le_bytes()));
+        bytes.extend(tensor.values.iter().flat_map(|v| v.to_le_bytes()));
+    }
+    assert_eq!(weights.hash(), blake3::hash(&bytes));
+    for same in [
+        "plain.safetensors",
+        "plain_legacy.pth",
+        "deflated.pth",
+        "big_endian.pth",
+        "wrapped.pth",
+        "protocol5_legacy.pth",
+    ] {
+        assert_eq!(
+            read_weights(goldens().join(same)).unwrap().hash(),
+            weights.hash(),
+            "{same}"
+        );
+    }
+    let mut other = weights.clone();
+    other.tensors.get_mut("norm.bias").unwrap().shape = vec![2, 3];
+    assert_ne!(other.hash(), weights.hash());
+    let mut other = weights.clone();
+    other.tensors.get_mut("norm.bias").unwrap().values[5] += 1.0;
+    assert_ne!(other.hash(), weights.hash());
+}
+
+#[test]
+fn a_file_cut_at_any_length_is_an_error() {
+    for (name, bytes) in all_files() {
+        for length in 0..bytes.len() {
+            assert!(
+                parse(&bytes[..length]).is_err(),
+                "{name} cut to {length} bytes was read"
+            );
+        }
+    }
+}
+
+/// splitmix64, for mutations that are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+
+    /// A few bytes of the file changed, put in, taken out or moved.
+    fn mutate(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        for _ in 0..1 + self.below(4) {
+            let at = self.below(bytes.len());
+            if bytes.is_empty() {
+                break;
+            }
+            match self.below(6) {
+                0 => bytes[at] ^= 1 << self.below(8),
+                1 => bytes[at] = self.next() as u8,
+                2 => bytes[at] = [0x00, 0x7f, 0x80, 0xff][self.below(4)],
+                3 => bytes.insert(at, b"(N.)]}tuesqQR0\x81\x85\x94"[self.below(17)]),
+                4 => drop(bytes.drain(at..(at + 1 + self.below(8)).min(bytes.len()))),
+                _ => {
+                    let from = self.below(bytes.len());
+                    let piece = bytes[from..(from + self.below(24)).min(bytes.len())].to_vec();
+                    bytes.splice(at..at, piece);
+                }
+            }
+        }
+        bytes
+    }
+}
+
+#[test]
+fn changed_files_never_panic() {
+    let mut random = Random(1);
+    for (_, bytes) in all_files() {
+        for _ in 0..400 {
+            let _ = parse(&random.mutate(&bytes));
+        }
+    }
+}
+
+#[test]
+fn changed_pickles_under_right_checksums_never_panic() {
+    let mut random = Random(2);
+    let mut read = 0;
+    for (_, bytes) in all_files() {
+        let Ok(mut archive) = ZipArchive::new(Cursor::new(bytes)) else {
+            continue;
+        };
+        let names: Vec<String> = archive.file_names().map(|name| name.unwrap().into_owned()).collect();
+        let mut contents = Vec::new();
+        for name in names {
+            let mut content = Vec::new();
+            std::io::copy(&mut archive.by_name(&name).unwrap(), &mut content).unwrap();
+            contents.push((name, content));
+        }
+        for _ in 0..400 {
+            let changed = contents.iter().map(|(name, content)| match name.ends_with("data.pkl") {
+                true => (name.as_str(), random.mutate(content)),
+                false => (name.as_str(), content.clone()),
+            });
+            read += usize::from(parse(&zip_of(changed, CompressionMethod::Stored)).is_ok());
+        }
+    }
+    // Some changes touch what is never looked at; were there none, the pickles would not be reached.
+    assert!(read > 100, "{read}");
+}
+
+fn zip_of<'a>(files: impl IntoIterator<Item = (&'a str, Vec<u8>)>, method: CompressionMethod) -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in files {
+        zip.start_file(name, SimpleFileOptions::default().compression_method(method))
+            .unwrap();
+        zip.write_all(&content).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+/// A file with a pickle of one's own and one storage of 12 floats.
+fn with_pickle(pickle: &[u8]) -> Result<Weights, WeightsError> {
+    let storage: Vec<u8> = (0..12).flat_map(|i| (i as f32).to_le_bytes()).collect();
+    let files = [("a/data.pkl", pickle.to_vec()), ("a/data/0", storage)];
+    parse(&zip_of(files, CompressionMethod::Stored))
+}
+
+/// A text of up to 255 bytes.
+fn text(text: &str) -> Vec<u8> {
+    [&[0x8c, text.len() as u8], text.as_bytes()].concat()
+}
+
+fn int(value: i64) -> Vec<u8> {
+    [&[0x8a, 8][..], &value.to_le_bytes()].concat()
+}
+
+fn tuple(items: &[i64]) -> Vec<u8> {
+    [
+        b"(".to_vec(),
+        items.iter().flat_map(|&i| int(i)).collect(),
+        b"t".to_vec(),
+    ]
+    .concat()
+}
+
+/// A tensor on a storage that claims `length` floats.
+fn tensor(length: i64, offset: i64, shape: &[i64], strides: &[i64]) -> Vec<u8> {
+    [
+        b"ctorch._utils\n_rebuild_tensor_v2\n((".to_vec(),
+        text("storage"),
+        b"ctorch\nFloatStorage\n".to_vec(),
+        text("0"),
+        text("cpu"),
+        int(length),
+        b"tQ".to_vec(),
+        int(offset),
+        tuple(shape),
+        tuple(strides),
+        b"\x89}tR".to_vec(),
+    ]
+    .concat()
+}
+
+fn dict(key: &str, value: &[u8]) -> Vec<u8> {
+    [b"}".to_vec(), text(key), value.to_vec(), b"s".to_vec()].concat()
+}
+
+fn read_tensor(length: i64, offset: i64, shape: &[i64], strides: &[i64]) -> Result<Weights, WeightsError> {
+    with_pickle(
+        &[
+            b"\x80\x02".to_vec(),
+            dict("w", &tensor(length, offset, shape, strides)),
+            b".".to_vec(),
+        ]
+        .concat(),
+    )
+}
+
+#[test]
+fn views_stay_in_their_storages() {
+    let weights = read_tensor(12, 1, &[2, 2], &[6, 2]).unwrap();
+    assert_eq!(weights.tensors["w"].values, [1.0, 3.0, 7.0, 9.0]);
+    // The last element is the storage's last.
+    assert!(read_tensor(12, 3, &[2, 2], &[6, 2]).is_ok());
+    let max = i64::MAX;
+    for (length, offset, shape, strides) in [
+        (12, 4, &[2, 2][..], &[6, 2][..]),
+        (12, 12, &[], &[]),
+        (12, -1, &[2], &[1]),
+        (12, 3, &[2], &[-1]),
+        (12, 0, &[-2], &[1]),
+        (12, 0, &[13], &[1]),
+        (12, max, &[2], &[1]),
+        (12, 0, &[2], &[max]),
+        (12, 0, &[max, max], &[1, 1]),
+        (12, 0, &[max, max], &[0, 0]),
+        (12, 0, &[2], &[]),
+        (12, 0, &[2], &[1, 1]),
+        (max, 0, &[max], &[1]),
+        (max, 0, &[2], &[1]),
+        (13, 0, &[2], &[1]),
+        (11, 0, &[2], &[1]),
+        (-1, 0, &[2], &[1]),
+    ] {
+        let error = read_tensor(length, offset, shape, strides)
+            .expect_err("outside")
+            .to_string();
+        assert!(
+            error.contains("damaged") || error.contains("no honest"),
+            "{length} {offset} {shape:?} {strides:?}: {error}"
+        );
+    }
+    let seventeen = [1; 17];
+    assert!(read_tensor(12, 0, &seventeen, &seventeen).is_err());
+}
+
+#[test]
+fn a_small_file_cannot_grow() {
+    // One number repeated beyond all memory.
+    let error = read_tensor(12, 0, &[1 << 40], &[0]).unwrap_err();
+    assert!(matches!(error, WeightsError::TooLarge { .. }), "{error}");
+
+    // The same tensor under a great many names.
+    let mut pickle = [b"\x80\x02".to_vec(), tensor(12, 0, &[12], &[1]), b"q\x000}(".to_vec()].concat();
+    for i in 0..100_000 {
+        pickle.extend([&text(&i.to_string())[..], b"h\x00"].concat());
+    }
+    pickle.extend(b"u.");
+    let many = with_pickle(&pickle).unwrap();
+    assert_eq!(many.tensors.len(), 100_000);
+
+    // Storages that unpack to a thousand times their size.
+    let zeros = vec![0; 64 << 20];
+    let pickle = [dict("w", &tensor(16 << 20, 0, &[16 << 20], &[1])), b".".to_vec()].concat();
+    let bomb = zip_of(
+        [("a/data.pkl", pickle), ("a/data/0", zeros)],
+        CompressionMethod::Deflated,
+    );
+    assert!(bomb.len() < 1 << 20);
+    let error = parse(&bomb).unwrap_err();
+    assert!(matches!(error, WeightsError::TooLarge { .. }), "{error}");
+
+    // A pickle that unpacks likewise.
+    let nones = vec![b'N'; 64 << 20];
+    let bomb = zip_of([("a/data.pkl", nones)], CompressionMethod::Deflated);
+    let error = parse(&bomb).unwrap_err();
+    assert!(matches!(error, WeightsError::TooLarge { .. }), "{error}");
+}
+
+#[test]
+fn references_to_references_end() {
+    // Every dictionary holds the one before it twice: 2^60 paths to one tensor.
+    let mut pickle = dict("w", &tensor(12, 0, &[12], &[1]));
+    for _ in 0..60 {
+        pickle.extend(
+            [
+                b"q\x000}(".to_vec(),
+                text("a"),
+                b"h\x00".to_vec(),
+                text("b"),
+                b"h\x00u".to_vec(),
+            ]
+            .concat(),
+        );
+    }
+    pickle.push(b'.');
+    let error = with_pickle(&pickle).unwrap_err();
+    assert!(matches!(error, WeightsError::TooLarge { .. }), "{error}");
+
+    // A dictionary in itself, and one that is its own teacher.
+    for key in ["a", "teacher"] {
+        let pickle = [
+            b"}q\x00".to_vec(),
+            text(key),
+            b"h\x00s".to_vec(),
+            text("w"),
+            tensor(12, 0, &[1], &[1]),
+        ]
+        .concat();
+        let error = with_pickle(&[pickle, b"s.".to_vec()].concat()).unwrap_err();
+        assert!(matches!(error, WeightsError::TooLarge { .. }), "{error}");
+    }
+
+    // A list in itself, and lists, tuples and marks in great depth: dropping them must not overflow the stack.
+    assert!(with_pickle(b"]q\x00h\x00a.").is_err());
+    for nest in [&b"]a"[..], b"\x85", b"("] {
+        let deep = [b"]".to_vec(), nest.repeat(1 << 20), b".".to_vec()].concat();
+        assert!(with_pickle(&deep).is_err());
+    }
+    // A tensor wrapped in functions that rebuild it.
+    let mut pickle = b"N".to_vec();
+    for _ in 0..100_000 {
+        pickle.extend(b"q\x000ctorch._tensor\n_rebuild_from_type_v2\nNh\x00\x87");
+    }
+    pickle.extend(b"q\x000ctorch._tensor\n_rebuild_from_type_v2\nh\x00R.");
+    assert!(with_pickle(&pickle).is_err());
+}
+
+#[test]
+fn claimed_lengths_are_not_believed() {
+    for opcode in [
+        b"X\xff\xff\xff\xff".to_vec(),
+        b"\x8b\xff\xff\xff\x7f".to_vec(),
+        b"B\xff\xff\xff\xff".to_vec(),
+    ] {
+        assert!(with_pickle(&opcode).is_err());
+    }
+    for opcode in [0x8d, 0x8e, 0x96] {
+        assert!(with_pickle(&[&[opcode][..], &u64::MAX.to_le_bytes()].concat()).is_err());
+    }
+    let header = |length: u64, json: &str| [&length.to_le_bytes(), json.as_bytes()].concat();
+    for bytes in [
+        header(u64::MAX, "{}"),
+        header(99_999_999, "{}"),
+        header(62, r#"{"a":{"dtype":"F32","shape":[4294967296],"data_offsets":[0,4]}}"#),
+        header(
+            70,
+            r#"{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,17179869184]}}"#,
+        ),
+        header(2, r#"{}"#),
+    ] {
+        assert!(parse(&bytes).is_err());
+    }
+}
+
+#[test]
+fn pickles_of_python_2_are_read() {
+    // Strings instead of texts, and an ordered dictionary as a list of pairs.
+    let mut pickle = b"\x80\x02ccollections\nOrderedDict\n(]](U\x01w".to_vec();
+    pickle.extend(tensor(12, 0, &[3], &[1]));
+    pickle.extend(b"eatR.");
+    let weights = with_pickle(&pickle).unwrap();
+    assert_eq!(weights.tensors["w"].values, [0.0, 1.0, 2.0]);
+}
+
+/// A released file in PyTorch's old format, where it lies beside the repository.
+#[test]
+fn a_released_network_is_read() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/weights/efficientnet_lite2.pth");
+    if !path.exists() {
+        println!("skipped: {} is not there", path.display());
+        return;
+    }
+    let weights = read_weights(&path).unwrap();
+    assert_eq!(weights.part, None);
+    assert_eq!(weights.tensors["_conv_stem.weight"].shape, [32, 3, 3, 3]);
+    assert!(!weights.tensors.keys().any(|name| name.ends_with("num_batches_tracked")));
+    println!("{} tensors, {}", weights.tensors.len(), weights.hash());
+}
