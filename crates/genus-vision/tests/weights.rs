@@ -6,6 +6,7 @@ use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 
 use genus_vision::{Tensor, Weights, WeightsError, read_weights, read_weights_from};
+use proptest::prelude::*;
 use serde_json::Value;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
@@ -201,11 +202,15 @@ fn zip_of<'a>(files: impl IntoIterator<Item = (&'a str, Vec<u8>)>, method: Compr
     zip.finish().unwrap().into_inner()
 }
 
-/// A file with a pickle of one's own and one storage of 12 floats.
-fn with_pickle(pickle: &[u8]) -> Result<Weights, WeightsError> {
-    let storage: Vec<u8> = (0..12).flat_map(|i| (i as f32).to_le_bytes()).collect();
+/// A file with a pickle of one's own and one storage of the floats 0, 1, 2 and so on.
+fn with_storage(pickle: &[u8], length: u16) -> Result<Weights, WeightsError> {
+    let storage: Vec<u8> = (0..length).flat_map(|i| f32::from(i).to_le_bytes()).collect();
     let files = [("a/data.pkl", pickle.to_vec()), ("a/data/0", storage)];
     parse(&zip_of(files, CompressionMethod::Stored))
+}
+
+fn with_pickle(pickle: &[u8]) -> Result<Weights, WeightsError> {
+    with_storage(pickle, 12)
 }
 
 /// A text of up to 255 bytes.
@@ -295,6 +300,63 @@ fn views_stay_in_their_storages() {
     }
     let seventeen = [1; 17];
     assert!(read_tensor(12, 0, &seventeen, &seventeen).is_err());
+}
+
+/// The values of a view by definition: every index times its stride.
+fn view_by_definition(offset: i64, shape: &[i64], strides: &[i64]) -> Vec<f32> {
+    let count: i64 = shape.iter().product();
+    let value = |mut index: i64| {
+        let mut place = offset;
+        for (length, stride) in shape.iter().zip(strides).rev() {
+            place += index % length * stride;
+            index /= length;
+        }
+        place as f32
+    };
+    (0..count).map(value).collect()
+}
+
+proptest! {
+    /// Several views of one storage, side by side or overlapping, in order or not.
+    #[test]
+    fn views_are_what_their_strides_say(
+        views in prop::collection::vec(
+            (0_i64..150, prop::collection::vec((0_i64..5, 0_i64..20), 0..4), any::<bool>()), 1..4)
+    ) {
+        let mut pickle = b"}(".to_vec();
+        let mut expected = BTreeMap::new();
+        for (i, (offset, dims, contiguous)) in views.iter().enumerate() {
+            let (shape, mut strides): (Vec<i64>, Vec<i64>) = dims.iter().copied().unzip();
+            if *contiguous {
+                strides = (0..shape.len()).map(|i| shape[i + 1..].iter().product()).collect();
+            }
+            pickle.extend(text(&i.to_string()));
+            pickle.extend(tensor(400, *offset, &shape, &strides));
+            let values = view_by_definition(*offset, &shape, &strides);
+            let shape = shape.iter().map(|&length| length as usize).collect();
+            expected.insert(i.to_string(), Tensor { shape, values });
+        }
+        pickle.extend(b"u.");
+        prop_assert_eq!(with_storage(&pickle, 400).unwrap().tensors, expected);
+    }
+}
+
+#[test]
+fn every_16_bit_float_is_converted() {
+    for (dtype, value) in [
+        ("F16", (|bits| half::f16::from_bits(bits).to_f32()) as fn(u16) -> f32),
+        ("BF16", |bits| half::bf16::from_bits(bits).to_f32()),
+    ] {
+        let bits: Vec<u16> = (0..=u16::MAX).filter(|&bits| value(bits).is_finite()).collect();
+        let (count, size) = (bits.len(), 2 * bits.len());
+        let header = format!(r#"{{"a":{{"dtype":"{dtype}","shape":[{count}],"data_offsets":[0,{size}]}}}}"#);
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header.bytes());
+        bytes.extend(bits.iter().flat_map(|bits| bits.to_le_bytes()));
+        let values = &parse(&bytes).unwrap().tensors["a"].values;
+        let expected = bits.iter().map(|&bits| value(bits).to_bits());
+        assert!(values.iter().map(|v| v.to_bits()).eq(expected), "{dtype}");
+    }
 }
 
 #[test]

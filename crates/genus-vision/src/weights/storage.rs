@@ -141,7 +141,9 @@ pub(super) fn read_tensors(
     source: &mut dyn Source,
     file_length: u64,
 ) -> Result<BTreeMap<String, Tensor>, Problem> {
-    let mut budget = Budget(file_length.saturating_mul(MAX_GROWTH).saturating_add(FREE));
+    let allowed = file_length.saturating_mul(MAX_GROWTH).saturating_add(FREE);
+    // Beyond this no length is one of memory.
+    let mut budget = Budget(allowed.min(isize::MAX as u64));
     let mut tensors = BTreeMap::new();
     let mut storages: BTreeMap<(Rc<str>, Dtype), Vec<Named>> = BTreeMap::new();
     for (name, view) in views {
