@@ -2,8 +2,11 @@
 //!
 //! [`read_table`] reads a feature file of any supported format (`.npy`, `.npz`, `.safetensors`, `.csv`, `.jsonl`,
 //! `.parquet`) into ids, labels and a matrix; [`TableReader`] does the same block by block for files larger than
-//! memory. [`Split`] says which classes are known and which are new, and [`AssignmentWriter`] writes what became of
-//! every item. Whatever is wrong with a file is a [`DataError`] that names the file, the row and the way out.
+//! memory, and [`FeatureWriter`] writes what they read. A feature file may say which encoder made its features;
+//! [`same_encoder`] tells whether two files go together. [`Split`] says which classes are known and which are new, and
+//! [`AssignmentWriter`] writes what became of every item.
+//!
+//! Whatever is wrong with a file is a [`DataError`] that names the file, the row and the way out.
 //!
 //! ```
 //! let folder = tempfile::tempdir()?;
@@ -31,5 +34,5 @@ pub use atomic::{AtomicFile, discard_unfinished};
 pub use digits::{Digits, digits};
 pub use error::{DataError, Place};
 pub use split::{ResolvedSplit, Split};
-pub use table::{Table, TableFile, TableReader, read_table};
+pub use table::{FeatureWriter, Table, TableFile, TableReader, read_table, same_encoder};
 pub use taxonomy::{Origin, read_taxonomy, write_taxonomy};
