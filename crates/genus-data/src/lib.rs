@@ -6,6 +6,8 @@
 //! [`same_encoder`] tells whether two files go together. [`Split`] says which classes are known and which are new, and
 //! [`AssignmentWriter`] writes what became of every item.
 //!
+//! [`FeatureCache`] keeps the features that were made of images once.
+//!
 //! Whatever is wrong with a file is a [`DataError`] that names the file, the row and the way out.
 //!
 //! ```
@@ -23,6 +25,7 @@
 
 mod assignments;
 mod atomic;
+mod cache;
 mod digits;
 mod error;
 mod split;
@@ -31,6 +34,7 @@ mod taxonomy;
 
 pub use assignments::{AssignmentWriter, Format, ParseFormatError};
 pub use atomic::{AtomicFile, discard_unfinished};
+pub use cache::{CacheInfo, CachedEncoder, FeatureCache, default_root};
 pub use digits::{Digits, digits};
 pub use error::{DataError, Place};
 pub use split::{ResolvedSplit, Split};
