@@ -6,7 +6,8 @@
 //! [`same_encoder`] tells whether two files go together. [`Split`] says which classes are known and which are new, and
 //! [`AssignmentWriter`] writes what became of every item.
 //!
-//! [`FeatureCache`] keeps the features that were made of images once.
+//! For images there is [`list_images`], which says which there are in a folder or a manifest, and [`FeatureCache`],
+//! which keeps the features that were made of them once. Decoding them and making features is for others.
 //!
 //! Whatever is wrong with a file is a [`DataError`] that names the file, the row and the way out.
 //!
@@ -28,6 +29,7 @@ mod atomic;
 mod cache;
 mod digits;
 mod error;
+mod images;
 mod split;
 mod table;
 mod taxonomy;
@@ -37,6 +39,9 @@ pub use atomic::{AtomicFile, discard_unfinished};
 pub use cache::{CacheInfo, CachedEncoder, FeatureCache, default_root};
 pub use digits::{Digits, digits};
 pub use error::{DataError, Place};
+pub use images::{
+    ImageItem, ImageList, ManifestFormat, is_image_source, list_folder, list_images, list_manifest, read_manifest,
+};
 pub use split::{ResolvedSplit, Split};
 pub use table::{FeatureWriter, Table, TableFile, TableReader, read_table, same_encoder};
 pub use taxonomy::{Origin, read_taxonomy, write_taxonomy};
