@@ -55,6 +55,7 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
             method: args.method.clone(),
             seed: global.seed,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            encoder: None,
         };
         let centres = taxonomy.centres().clone();
         let whole = Taxonomy::from_parts(entries.clone(), centres).map_err(|e| Failure::failed(e.to_string()))?;

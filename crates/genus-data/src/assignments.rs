@@ -95,7 +95,7 @@ impl AssignmentWriter {
     fn start(target: String, out: Output, format: Format) -> Result<Self, DataError> {
         match Encoder::start(out, format) {
             Ok(encoder) => Ok(Self { target, encoder }),
-            Err(source) => Err(write_error(&target, source)),
+            Err(source) => Err(DataError::write(&target, source)),
         }
     }
 
@@ -104,28 +104,15 @@ impl AssignmentWriter {
     pub fn write(&mut self, id: &str, category: &str, kind: Kind, score: f32, margin: f32) -> Result<(), DataError> {
         self.encoder
             .write(id, category, kind, score, margin)
-            .map_err(|e| write_error(&self.target, e))
+            .map_err(|e| DataError::write(&self.target, e))
     }
 
     /// Writes what is still held back and, when writing into a file, lets it appear.
     pub fn finish(self) -> Result<(), DataError> {
-        match self.encoder.finish().map_err(|e| write_error(&self.target, e))? {
+        match self.encoder.finish().map_err(|e| DataError::write(&self.target, e))? {
             Output::File(file) => file.commit(),
-            Output::Stream(mut out) => out.flush().map_err(|e| write_error(&self.target, e)),
+            Output::Stream(mut out) => out.flush().map_err(|e| DataError::write(&self.target, e)),
         }
-    }
-}
-
-fn write_error(target: &str, source: io::Error) -> DataError {
-    let way_out = if source.kind() == io::ErrorKind::StorageFull {
-        "; free some space"
-    } else {
-        ""
-    };
-    DataError::Write {
-        target: target.to_owned(),
-        source,
-        way_out,
     }
 }
 
@@ -292,7 +279,7 @@ impl ParquetEncoder {
 }
 
 /// The operating system's error where there is one, so that a broken pipe is still known as such.
-fn into_io(error: ParquetError) -> io::Error {
+pub(crate) fn into_io(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
             Ok(inner) => *inner,

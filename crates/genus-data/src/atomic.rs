@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -62,10 +62,7 @@ impl AtomicFile {
         let Some(name) = target.file_name() else {
             return Err(failed(io::ErrorKind::InvalidInput.into(), "; name a file"));
         };
-        let folder = match target.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
+        let folder = folder_of(&target);
         let mut prefix = OsString::from(".");
         prefix.push(name);
         prefix.push(".");
@@ -99,19 +96,17 @@ impl AtomicFile {
         &self.target
     }
 
+    /// A file without a name on the same disk, for what has to wait until the rest is known; it is gone when it is
+    /// closed, however the process ends.
+    pub(crate) fn scratch(&self) -> Result<File, DataError> {
+        tempfile::tempfile_in(folder_of(&self.target)).map_err(|e| DataError::write(self.target.display(), plain(e)))
+    }
+
     /// Brings everything onto the disk and gives the file its name.
     pub fn commit(mut self) -> Result<(), DataError> {
         let Some(writer) = self.file.take() else { return Ok(()) };
         let target = self.target.clone();
-        let failed = |source: io::Error| DataError::Write {
-            way_out: if source.kind() == io::ErrorKind::StorageFull {
-                "; free some space"
-            } else {
-                ""
-            },
-            target: target.display().to_string(),
-            source: plain(source),
-        };
+        let failed = |source: io::Error| DataError::write(target.display(), plain(source));
         let temporary = writer.get_ref().path().to_owned();
         let written = writer.into_inner().map_err(|e| e.into_error()).and_then(|file| {
             file.as_file().sync_all()?;
@@ -141,6 +136,15 @@ impl Write for AtomicFile {
     }
 }
 
+impl Seek for AtomicFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match &mut self.file {
+            Some(file) => file.seek(to),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
 impl Drop for AtomicFile {
     fn drop(&mut self) {
         if let Some(writer) = self.file.take() {
@@ -150,6 +154,14 @@ impl Drop for AtomicFile {
             drop(file);
             unfinished().remove(&path);
         }
+    }
+}
+
+/// The folder that a file is in.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     }
 }
 

@@ -161,6 +161,23 @@ pub enum DataError {
         /// The number of classes.
         classes: usize,
     },
+    /// Two files whose features were made by different encoders.
+    #[error(
+        "{} was made by the encoder \"{first_encoder}\" and {} by \"{second_encoder}\", so their features cannot \
+         be compared; embed one of them again with the encoder of the other",
+        first.display(),
+        second.display()
+    )]
+    Encoders {
+        /// A file.
+        first: PathBuf,
+        /// The encoder of its features.
+        first_encoder: String,
+        /// The other file.
+        second: PathBuf,
+        /// The encoder of its features.
+        second_encoder: String,
+    },
     /// A split file that is malformed or does not fit the features.
     #[error("split {}: {problem}", path.display())]
     Split {
@@ -168,6 +185,14 @@ pub enum DataError {
         path: PathBuf,
         /// What is wrong and what to do about it; names the class.
         problem: String,
+    },
+    /// A file that cannot be deleted.
+    #[error("cannot delete {}: {source}; delete it yourself or ask its owner to", path.display())]
+    Delete {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
     },
     /// An output that cannot be written.
     #[error("cannot write {target}: {source}{way_out}")]
@@ -179,4 +204,19 @@ pub enum DataError {
         /// What to do about it, or nothing where the operating system's words say it all.
         way_out: &'static str,
     },
+}
+
+impl DataError {
+    /// What a failed write means, with the way out where there is a common one.
+    pub(crate) fn write(target: impl fmt::Display, source: io::Error) -> Self {
+        DataError::Write {
+            target: target.to_string(),
+            way_out: if source.kind() == io::ErrorKind::StorageFull {
+                "; free some space"
+            } else {
+                ""
+            },
+            source,
+        }
+    }
 }

@@ -2,8 +2,14 @@
 //!
 //! [`read_table`] reads a feature file of any supported format (`.npy`, `.npz`, `.safetensors`, `.csv`, `.jsonl`,
 //! `.parquet`) into ids, labels and a matrix; [`TableReader`] does the same block by block for files larger than
-//! memory. [`Split`] says which classes are known and which are new, and [`AssignmentWriter`] writes what became of
-//! every item. Whatever is wrong with a file is a [`DataError`] that names the file, the row and the way out.
+//! memory, and [`FeatureWriter`] writes what they read. A feature file may say which encoder made its features;
+//! [`same_encoder`] tells whether two files go together. [`Split`] says which classes are known and which are new, and
+//! [`AssignmentWriter`] writes what became of every item.
+//!
+//! For images there is [`list_images`], which says which there are in a folder or a manifest, and [`FeatureCache`],
+//! which keeps the features that were made of them once. Decoding them and making features is for others.
+//!
+//! Whatever is wrong with a file is a [`DataError`] that names the file, the row and the way out.
 //!
 //! ```
 //! let folder = tempfile::tempdir()?;
@@ -20,16 +26,22 @@
 
 mod assignments;
 mod atomic;
+mod cache;
 mod digits;
 mod error;
+mod images;
 mod split;
 mod table;
 mod taxonomy;
 
 pub use assignments::{AssignmentWriter, Format, ParseFormatError};
 pub use atomic::{AtomicFile, discard_unfinished};
+pub use cache::{CacheInfo, CachedEncoder, FeatureCache, default_root};
 pub use digits::{Digits, digits};
 pub use error::{DataError, Place};
+pub use images::{
+    ImageItem, ImageList, ManifestFormat, is_image_source, list_folder, list_images, list_manifest, read_manifest,
+};
 pub use split::{ResolvedSplit, Split};
-pub use table::{Table, TableFile, TableReader, read_table};
+pub use table::{FeatureWriter, Table, TableFile, TableReader, read_table, same_encoder};
 pub use taxonomy::{Origin, read_taxonomy, write_taxonomy};

@@ -4,16 +4,19 @@
 //! them.
 
 mod arrays;
-mod csv;
+pub(crate) mod csv;
 mod element;
-mod jsonl;
-mod label;
+mod encoder;
+pub(crate) mod jsonl;
+pub(crate) mod label;
+pub(crate) mod lines;
 mod npy;
 mod npz;
-mod parquet;
+pub(crate) mod parquet;
 mod rows;
 mod safetensors;
-mod source;
+pub(crate) mod source;
+mod writer;
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;
@@ -25,7 +28,9 @@ use std::path::Path;
 use genus_core::{FeatureError, Features};
 
 use crate::error::{DataError, Place};
+pub use encoder::same_encoder;
 use source::{Block, Origin, Source};
+pub use writer::FeatureWriter;
 
 /// How many ids [`TableReader`] remembers to find duplicates: enough for most files, at some 40 MB.
 const REMEMBERED_IDS: usize = 1 << 20;
@@ -81,6 +86,8 @@ pub struct TableFile {
     pub table: Table,
     /// Its `classes`, which name the integers of its labels, when it has them.
     pub class_names: Option<Vec<String>>,
+    /// Which encoder made its features, when it says so.
+    pub encoder: Option<String>,
 }
 
 /// Reads a whole feature file; two rows with the same id are an error.
@@ -93,6 +100,7 @@ pub fn read_table(path: impl AsRef<Path>) -> Result<TableFile, DataError> {
         None => READ_BLOCK,
     };
     let class_names = reader.class_names().map(<[_]>::to_vec);
+    let encoder = reader.encoder().map(str::to_owned);
     let Some(mut table) = reader.next_block(block)? else {
         return Err(DataError::NoRows {
             path: reader.path().to_owned(),
@@ -109,7 +117,11 @@ pub fn read_table(path: impl AsRef<Path>) -> Result<TableFile, DataError> {
         }
         table.features = Features::new(reader.dim(), values).map_err(|e| reader.origin.malformed(e))?;
     }
-    Ok(TableFile { table, class_names })
+    Ok(TableFile {
+        table,
+        class_names,
+        encoder,
+    })
 }
 
 /// Reads a feature file of any supported format block by block, in memory proportional to the block.
@@ -133,13 +145,8 @@ impl TableReader {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let origin = Origin::new(path);
-        let extension = path
-            .extension()
-            .and_then(|e| e.to_str())
-            .unwrap_or_default()
-            .to_ascii_lowercase();
         type Opener = fn(Origin, File) -> Result<Box<dyn Source>, DataError>;
-        let open: Opener = match extension.as_str() {
+        let open: Opener = match extension(path).as_str() {
             "npy" => npy::open,
             "npz" => npz::open,
             "safetensors" => safetensors::open,
@@ -188,6 +195,11 @@ impl TableReader {
     /// The `classes` of the file, which name the integers of its labels, when it has them.
     pub fn class_names(&self) -> Option<&[String]> {
         self.source.class_names()
+    }
+
+    /// Which encoder made the features, when the file says so; all rows of a file are of one encoder.
+    pub fn encoder(&self) -> Option<&str> {
+        self.source.encoder()
     }
 
     /// The next rows: at least one and at most `max_rows`, or `None` at the end of the file. A `max_rows` of zero
@@ -274,6 +286,12 @@ impl TableReader {
             value: values[column],
         }
     }
+}
+
+/// How the name of a file ends, in small letters, which says its format.
+pub(crate) fn extension(path: &Path) -> String {
+    let extension = path.extension().and_then(|e| e.to_str());
+    extension.unwrap_or_default().to_ascii_lowercase()
 }
 
 /// What the largest magnitude of a row says about the row.

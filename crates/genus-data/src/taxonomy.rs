@@ -24,6 +24,9 @@ pub struct Origin {
     pub seed: u64,
     /// The version of Genus.
     pub version: String,
+    /// Which encoder made the features of its centres, when the feature file said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoder: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -16,6 +16,8 @@ pub(super) const LABELS: [&str; 3] = ["y", "labels", "label"];
 pub(super) const CLASSES: &str = "classes";
 /// What the ids are called.
 pub(super) const IDS: &str = "ids";
+/// What the text that says which encoder made the features is called.
+pub(super) const ENCODER: &str = "encoder";
 
 /// Bytes decoded at a time: they stay in the processor's cache on their way to the matrix.
 const CHUNK: usize = 256 << 10;
@@ -108,6 +110,15 @@ pub(super) fn byte_length(shape: &[u64], element_size: usize) -> Option<u64> {
         .try_fold(element_size as u64, |product, &n| product.checked_mul(n))
 }
 
+/// What a file has beside its features.
+#[derive(Default)]
+pub(super) struct Beside {
+    pub(super) ids: Option<Column>,
+    pub(super) labels: Option<Column>,
+    pub(super) classes: Option<Vec<String>>,
+    pub(super) encoder: Option<String>,
+}
+
 /// Rows from a matrix and the columns beside it.
 pub(super) struct Arrays {
     origin: Origin,
@@ -115,21 +126,13 @@ pub(super) struct Arrays {
     /// The whole matrix, row after row, when it was stored column after column.
     transposed: Option<Vec<f32>>,
     row: u64,
-    ids: Option<Column>,
-    labels: Option<Column>,
-    classes: Option<Vec<String>>,
+    beside: Beside,
 }
 
 impl Arrays {
     /// Columns must be as long as the matrix.
-    pub(super) fn open(
-        origin: Origin,
-        mut matrix: Matrix,
-        ids: Option<Column>,
-        labels: Option<Column>,
-        classes: Option<Vec<String>>,
-    ) -> Result<Box<dyn Source>, DataError> {
-        for column in ids.iter().chain(&labels) {
+    pub(super) fn open(origin: Origin, mut matrix: Matrix, beside: Beside) -> Result<Box<dyn Source>, DataError> {
+        for column in beside.ids.iter().chain(&beside.labels) {
             column_shape(&origin, "ids or labels", &[column.len() as u64], matrix.rows)?;
         }
         let transposed = if matrix.columns_first {
@@ -142,9 +145,7 @@ impl Arrays {
             matrix,
             transposed,
             row: 0,
-            ids,
-            labels,
-            classes,
+            beside,
         }))
     }
 
@@ -168,7 +169,7 @@ impl Arrays {
     }
 
     fn label(&self, row: usize) -> Result<Option<String>, DataError> {
-        match (&self.labels, &self.classes) {
+        match (&self.beside.labels, &self.beside.classes) {
             (None, _) => Ok(None),
             (Some(Column::Texts(texts)), _) => Ok(label::from_text(texts[row].clone())),
             (Some(Column::Integers(integers)), None) => Ok(label::from_integer(integers[row])),
@@ -194,7 +195,11 @@ impl Source for Arrays {
     }
 
     fn class_names(&self) -> Option<&[String]> {
-        self.classes.as_deref()
+        self.beside.classes.as_deref()
+    }
+
+    fn encoder(&self) -> Option<&str> {
+        self.beside.encoder.as_deref()
     }
 
     fn next_block(&mut self, max_rows: usize) -> Result<Option<Block>, DataError> {
@@ -206,12 +211,12 @@ impl Source for Arrays {
         }
         let values = self.values(rows)?;
         let range = self.row as usize..self.row as usize + rows;
-        let ids = match &mut self.ids {
+        let ids = match &mut self.beside.ids {
             None => None,
             Some(Column::Integers(integers)) => Some(integers[range.clone()].iter().map(i128::to_string).collect()),
             Some(Column::Texts(texts)) => Some(texts[range.clone()].iter_mut().map(std::mem::take).collect()),
         };
-        let labels = match self.labels {
+        let labels = match self.beside.labels {
             None => Vec::new(),
             Some(_) => range.map(|row| self.label(row)).collect::<Result<_, _>>()?,
         };

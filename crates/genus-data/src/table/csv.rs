@@ -1,13 +1,14 @@
-//! CSV: a header, then a row a line. `id` and `label` may be there; the features are one column `embedding` with a list
-//! in every cell, or else all the other columns.
+//! CSV: a header, then a row a line. `id`, `label` and `encoder` may be there; the features are one column `embedding`
+//! with a list in every cell, or else all the other columns.
 
 use std::fs::File;
 use std::io::{self, Read};
 
 use csv::{Reader, ReaderBuilder, StringRecord, Terminator};
 
+use super::encoder;
 use super::label;
-use super::rows::{MAX_ROW_BYTES, ROW_TOO_LONG, Row, RowBlocks, Rows};
+use super::rows::{MAX_ROW_BYTES, Row, RowBlocks, Rows, too_long};
 use super::source::{Origin, Source};
 use crate::error::{DataError, Place};
 
@@ -16,7 +17,7 @@ const HEADER_NEEDED: &str =
 
 /// Opens a `.csv` file and reads its header.
 pub(super) fn open(origin: Origin, file: File) -> Result<Box<dyn Source>, DataError> {
-    let mut records = Records::new(origin.clone(), file);
+    let mut records = Records::new(origin.clone(), file, MAX_ROW_BYTES);
     let Some(line) = records.read()? else {
         return Err(DataError::NoRows { path: origin.path });
     };
@@ -35,6 +36,7 @@ pub(super) fn open(origin: Origin, file: File) -> Result<Box<dyn Source>, DataEr
 struct Columns {
     id: Option<usize>,
     label: Option<usize>,
+    encoder: Option<usize>,
     /// The column `embedding`.
     list: Option<usize>,
     /// Otherwise the columns of the features.
@@ -62,11 +64,11 @@ impl Columns {
                 _ => Err(refuse(format!("two columns are called \"{wanted}\"; rename one"))),
             }
         };
-        let (id, label, list) = (find("id")?, find("label")?, find("embedding")?);
+        let (id, label, encoder, list) = (find("id")?, find("label")?, find("encoder")?, find("embedding")?);
         let features = match list {
             Some(_) => Vec::new(),
             None => (0..names.len())
-                .filter(|&column| Some(column) != id && Some(column) != label)
+                .filter(|&column| ![id, label, encoder].contains(&Some(column)))
                 .collect(),
         };
         if list.is_none() && features.is_empty() {
@@ -82,6 +84,7 @@ impl Columns {
         Ok(Self {
             id,
             label,
+            encoder,
             list,
             features,
             names,
@@ -91,7 +94,7 @@ impl Columns {
 
 struct CsvRows {
     origin: Origin,
-    records: Records,
+    records: Records<File>,
     columns: Columns,
 }
 
@@ -141,7 +144,15 @@ impl Rows for CsvRows {
         };
         let id = columns.id.map(|column| text(column).to_owned());
         let label = columns.label.and_then(|column| label::from_cell(text(column)));
-        Ok(Some(Row { line, id, label }))
+        let encoder = columns
+            .encoder
+            .and_then(|column| encoder::from_text(text(column).to_owned()));
+        Ok(Some(Row {
+            line,
+            id,
+            label,
+            encoder,
+        }))
     }
 
     fn column_name(&self, feature: usize) -> Option<&str> {
@@ -157,18 +168,20 @@ impl Rows for CsvRows {
 /// The `csv` crate notes where it was before each record, which is not yet the record's line after an empty line or a
 /// carriage return. So records here end with the line feed alone, and the lines are told from what was read; a carriage
 /// return before it is left at the end of the last cell.
-struct Records {
+pub(crate) struct Records<R> {
     origin: Origin,
-    reader: Reader<Limited<File>>,
+    reader: Reader<Limited<R>>,
+    /// Bytes that a record may take.
+    limit: u64,
     /// The record read last.
-    record: StringRecord,
+    pub(crate) record: StringRecord,
 }
 
-impl Records {
-    fn new(origin: Origin, file: File) -> Self {
+impl<R: Read> Records<R> {
+    pub(crate) fn new(origin: Origin, from: R, limit: u64) -> Self {
         let limited = Limited {
-            inner: file,
-            allowed: MAX_ROW_BYTES,
+            inner: from,
+            allowed: limit,
             given: 0,
             last: b'\n',
         };
@@ -180,14 +193,15 @@ impl Records {
         Self {
             origin,
             reader: builder.from_reader(limited),
+            limit,
             record: StringRecord::new(),
         }
     }
 
     /// Reads the next record that is not an empty line and gives the line it begins in; `None` at the end.
-    fn read(&mut self) -> Result<Option<u64>, DataError> {
+    pub(crate) fn read(&mut self) -> Result<Option<u64>, DataError> {
         loop {
-            self.reader.get_mut().allowed = MAX_ROW_BYTES;
+            self.reader.get_mut().allowed = self.limit;
             let before = self.reader.position().line();
             if !self
                 .reader
@@ -202,7 +216,12 @@ impl Records {
                 let at_end_of_file = after.byte() == input.given && input.last != b'\n';
                 let within = self.record.as_slice().bytes().filter(|&b| b == b'\n').count() as u64;
                 let line = after.line().saturating_sub(within + u64::from(!at_end_of_file));
-                return Ok(Some(line.max(before)));
+                let line = line.max(before);
+                // The reader below counts what it gives into a buffer, which may hold more than one record.
+                if self.record.as_slice().len() as u64 > self.limit {
+                    return Err(self.origin.row(Place::Line(line), too_long(self.limit)));
+                }
+                return Ok(Some(line));
             }
         }
     }
@@ -210,7 +229,7 @@ impl Records {
     fn refuse(&self, error: csv::Error, before: u64) -> DataError {
         match error.into_kind() {
             csv::ErrorKind::Io(e) if e.kind() == io::ErrorKind::FileTooLarge => {
-                self.origin.row(Place::Line(before), ROW_TOO_LONG)
+                self.origin.row(Place::Line(before), too_long(self.limit))
             }
             csv::ErrorKind::Io(e) => self.origin.io(e),
             csv::ErrorKind::Utf8 { .. } => self

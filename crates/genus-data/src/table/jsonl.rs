@@ -1,16 +1,16 @@
-//! JSON Lines: an object a line with `embedding` and, where known, `id` and `label`.
+//! JSON Lines: an object a line with `embedding` and, where known, `id`, `label` and `encoder`.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::BufReader;
 
 use serde::Deserialize;
 
+use super::encoder;
 use super::label;
-use super::rows::{MAX_ROW_BYTES, ROW_TOO_LONG, Row, RowBlocks, Rows};
+use super::lines::Lines;
+use super::rows::{MAX_ROW_BYTES, Row, RowBlocks, Rows};
 use super::source::{Origin, Source};
 use crate::error::{DataError, Place};
-
-const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Opens a `.jsonl` file.
 pub(super) fn open(origin: Origin, file: File) -> Result<Box<dyn Source>, DataError> {
@@ -18,11 +18,24 @@ pub(super) fn open(origin: Origin, file: File) -> Result<Box<dyn Source>, DataEr
     RowBlocks::open(
         origin.clone(),
         JsonRows {
+            lines: Lines::new(origin.clone(), reader, b'\n', MAX_ROW_BYTES),
             origin,
-            reader,
-            text: Vec::new(),
-            line: 0,
         },
+    )
+}
+
+const EXAMPLE: &str = r#"{"id": "a", "label": "cat", "embedding": [0.1, 0.2]}"#;
+
+/// What is wrong with a line that is no such object as the example.
+pub(crate) fn problem(error: &serde_json::Error, example: &str) -> String {
+    let text = error.to_string();
+    // The place that serde names is within the line.
+    let text = text
+        .rsplit_once(" at line ")
+        .map_or(text.as_str(), |(problem, _)| problem);
+    format!(
+        "{text} (at character {}); a line must be an object like {example}",
+        error.column()
     )
 }
 
@@ -31,84 +44,64 @@ struct Object {
     embedding: Option<Vec<f32>>,
     id: Option<Key>,
     label: Option<Key>,
+    encoder: Option<String>,
 }
 
+/// What stands for an item or a class.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "an id or a label must be a text or an integer")]
-enum Key {
+pub(crate) enum Key {
     // `i128` is not among the integers that untagged enums can hold.
     Negative(i64),
     Natural(u64),
     Text(String),
 }
 
-struct JsonRows {
-    origin: Origin,
-    reader: BufReader<File>,
-    text: Vec<u8>,
-    line: u64,
+impl Key {
+    pub(crate) fn into_text(self) -> String {
+        match self {
+            Key::Text(text) => text,
+            Key::Negative(integer) => integer.to_string(),
+            Key::Natural(integer) => integer.to_string(),
+        }
+    }
+
+    pub(crate) fn into_label(self) -> Option<String> {
+        match self {
+            Key::Text(text) => label::from_text(text),
+            Key::Negative(integer) => label::from_integer(integer.into()),
+            Key::Natural(integer) => label::from_integer(integer.into()),
+        }
+    }
 }
 
-impl JsonRows {
-    /// Reads the next line, or says that there is none.
-    fn read_line(&mut self) -> Result<bool, DataError> {
-        self.text.clear();
-        self.line += 1;
-        let mut limited = self.reader.by_ref().take(MAX_ROW_BYTES);
-        let count = limited
-            .read_until(b'\n', &mut self.text)
-            .map_err(|e| self.origin.io(e))?;
-        if count as u64 == MAX_ROW_BYTES && self.text.last() != Some(&b'\n') {
-            return Err(self.origin.row(Place::Line(self.line), ROW_TOO_LONG));
-        }
-        if self.line == 1 && self.text.starts_with(BOM) {
-            self.text.drain(..BOM.len());
-        }
-        Ok(count > 0)
-    }
+struct JsonRows {
+    origin: Origin,
+    lines: Lines<BufReader<File>>,
 }
 
 impl Rows for JsonRows {
     fn next_row(&mut self, values: &mut Vec<f32>) -> Result<Option<Row>, DataError> {
-        loop {
-            if !self.read_line()? {
-                return Ok(None);
-            }
-            if !self.text.trim_ascii().is_empty() {
-                break;
-            }
+        if !self.lines.read_filled()? {
+            return Ok(None);
         }
-        let line = self.line;
+        let line = self.lines.line;
         let refuse = |problem: String| self.origin.row(Place::Line(line), problem);
-        let object: Object = serde_json::from_slice(&self.text).map_err(|e| {
-            let problem = e.to_string();
-            // The place that serde names is within the line.
-            let problem = problem
-                .rsplit_once(" at line ")
-                .map_or(problem.as_str(), |(problem, _)| problem);
-            refuse(format!(
-                "{problem} (at character {}); a line must be an object like {{\"id\": \"a\", \"label\": \
-                 \"cat\", \"embedding\": [0.1, 0.2]}}",
-                e.column()
-            ))
-        })?;
+        let object: Object = serde_json::from_slice(&self.lines.text).map_err(|e| refuse(problem(&e, EXAMPLE)))?;
         let Some(embedding) = object.embedding else {
             return Err(refuse(
                 "no \"embedding\"; every line needs one, a list of numbers".to_owned(),
             ));
         };
         values.extend_from_slice(&embedding);
-        let id = object.id.map(|id| match id {
-            Key::Text(text) => text,
-            Key::Negative(integer) => integer.to_string(),
-            Key::Natural(integer) => integer.to_string(),
-        });
-        let label = object.label.and_then(|label| match label {
-            Key::Text(text) => label::from_text(text),
-            Key::Negative(integer) => label::from_integer(integer.into()),
-            Key::Natural(integer) => label::from_integer(integer.into()),
-        });
-        Ok(Some(Row { line, id, label }))
+        let id = object.id.map(Key::into_text);
+        let label = object.label.and_then(Key::into_label);
+        Ok(Some(Row {
+            line,
+            id,
+            label,
+            encoder: object.encoder.and_then(encoder::from_text),
+        }))
     }
 
     fn column_name(&self, _feature: usize) -> Option<&str> {

@@ -2,12 +2,12 @@
 //! any other integer stands for its class name, or for itself where the file names no classes.
 
 /// The label that a text means.
-pub(super) fn from_text(text: String) -> Option<String> {
+pub(crate) fn from_text(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
 /// The label that a cell means, in a format that cannot tell texts from integers.
-pub(super) fn from_cell(cell: &str) -> Option<String> {
+pub(crate) fn from_cell(cell: &str) -> Option<String> {
     let negative = cell.trim().starts_with('-') && cell.trim().parse::<i128>().is_ok_and(|n| n < 0);
     (!negative && !cell.trim().is_empty()).then(|| cell.to_owned())
 }

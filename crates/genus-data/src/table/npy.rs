@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 
-use super::arrays::{Arrays, Column, Matrix, byte_length, matrix_shape, stream_error};
+use super::arrays::{Arrays, Beside, Column, Matrix, byte_length, matrix_shape, stream_error};
 use super::element::{Element, Number};
 use super::source::{Origin, Source};
 use crate::error::{DataError, Place};
@@ -17,7 +17,7 @@ pub(super) fn open(origin: Origin, mut file: File) -> Result<Box<dyn Source>, Da
     let length = file.metadata().map_err(|e| origin.io(e))?.len();
     let header = Header::read(&origin, "the file", &mut file, length)?;
     let matrix = header.into_matrix(&origin, "the array", Box::new(file))?;
-    Arrays::open(origin, matrix, None, None, None)
+    Arrays::open(origin, matrix, Beside::default())
 }
 
 /// The head of an array.

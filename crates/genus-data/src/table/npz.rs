@@ -10,7 +10,8 @@ use flate2::CrcReader;
 use flate2::read::DeflateDecoder;
 use zip::{CompressionMethod, ZipArchive};
 
-use super::arrays::{Arrays, CLASSES, Column, IDS, LABELS, column_shape, find_features};
+use super::arrays::{Arrays, Beside, CLASSES, Column, ENCODER, IDS, LABELS, column_shape, find_features};
+use super::encoder;
 use super::npy::Header;
 use super::source::{Origin, Source};
 use crate::error::DataError;
@@ -40,7 +41,18 @@ pub(super) fn open(origin: Origin, file: File) -> Result<Box<dyn Source>, DataEr
     } else {
         None
     };
-    Arrays::open(archive.origin, matrix, ids, labels, classes)
+    let encoder = if names.iter().any(|n| n == ENCODER) {
+        archive.encoder()?
+    } else {
+        None
+    };
+    let beside = Beside {
+        ids,
+        labels,
+        classes,
+        encoder,
+    };
+    Arrays::open(archive.origin, matrix, beside)
 }
 
 struct Archive {
@@ -123,6 +135,19 @@ impl Archive {
         let (header, mut bytes) = self.array(name)?;
         column_shape(&self.origin, name, &header.shape, rows)?;
         header.read_column(&self.origin, name, &mut bytes)
+    }
+
+    /// The one text of the array that says which encoder made the features.
+    fn encoder(&mut self) -> Result<Option<String>, DataError> {
+        let (header, mut bytes) = self.array(ENCODER)?;
+        if matches!(*header.shape, [] | [1])
+            && let Column::Texts(mut texts) = header.read_column(&self.origin, ENCODER, &mut bytes)?
+        {
+            return Ok(texts.pop().and_then(encoder::from_text));
+        }
+        Err(self
+            .origin
+            .malformed("\"encoder\" must be one text; save it as numpy.array(\"...\")"))
     }
 
     fn classes(&mut self) -> Result<Vec<String>, DataError> {

@@ -2,7 +2,7 @@
 //!
 //! The features are by far the most of such a file. [`pages`] decodes them at the speed of memory as long as their
 //! pages are of the usual kind; from the first page that is not, [`lists`] goes on, which reads everything and says
-//! what is wrong. Ids and labels come from [`texts`].
+//! what is wrong. Ids and labels come from [`texts`], the encoder from the file's metadata or a column of that name.
 
 mod lists;
 mod pages;
@@ -10,6 +10,7 @@ mod texts;
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -17,37 +18,36 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::errors::ParquetError;
 
+use super::encoder;
 use super::source::{Block, Origin, Source};
 use crate::error::DataError;
 use lists::ListReader;
 use pages::PageReader;
+pub(crate) use texts::Cell;
 use texts::TextReader;
+
+/// Where the key-value metadata of the file name the encoder.
+pub(super) const ENCODER_KEY: &str = "genus.encoder";
 
 /// Opens a `.parquet` file and decodes its first row, which tells the number of features.
 pub(super) fn open(origin: Origin, file: File) -> Result<Box<dyn Source>, DataError> {
     let file_length = file.metadata().map_err(|e| origin.io(e))?.len();
-    let metadata = guarded(|| ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())).map_err(|e| {
-        origin.malformed(format!(
-            "not a readable Parquet file ({e}); it was cut off or is damaged, write it again"
-        ))
-    })?;
-    let input = Input { origin, metadata };
+    let input = Input::open(origin, &file)?;
     let rows = input.rows()?;
     let Some(embedding) = input.column("embedding") else {
-        let present: Vec<_> = input
-            .metadata
-            .schema()
-            .fields()
-            .iter()
-            .map(|field| field.name().as_str())
-            .collect();
+        let present = input.columns();
         return Err(input.origin.malformed(format!(
             "no column \"embedding\" with the features; the file has {}; rename the column of lists to \"embedding\"",
             present.join(", ")
         )));
     };
     let dim = ListReader::first_dim(&input, embedding)?;
-    let texts = TextReader::open(&input)?;
+    let in_metadata = input.encoder_in_metadata();
+    let texts = TextReader::open(&input, in_metadata.is_none())?;
+    let encoder = match in_metadata {
+        Some(encoder) => Some(encoder),
+        None => texts::first_encoder(&input)?,
+    };
     let pages = if dim > 0 {
         PageReader::open(&input, embedding, dim)
     } else {
@@ -66,7 +66,29 @@ pub(super) fn open(origin: Origin, file: File) -> Result<Box<dyn Source>, DataEr
         embedding,
         features,
         texts,
+        encoder,
     }))
+}
+
+/// The names of the columns of a `.parquet` file.
+pub(crate) fn column_names(path: &Path) -> Result<Vec<String>, DataError> {
+    let origin = Origin::new(path);
+    let file = File::open(path).map_err(|e| origin.io(e))?;
+    let input = Input::open(origin, &file)?;
+    Ok(input.columns().into_iter().map(str::to_owned).collect())
+}
+
+/// Reads columns of texts or integers row by row, with the row's number from zero.
+pub(crate) fn for_each_row(
+    path: &Path,
+    columns: &[&str],
+    mut each: impl FnMut(u64, Vec<Cell>) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    let origin = Origin::new(path);
+    let file = File::open(path).map_err(|e| origin.io(e))?;
+    let input = Input::open(origin, &file)?;
+    let rows = input.rows()?;
+    texts::for_each_row(&input, rows, columns, &mut each)
 }
 
 /// A file whose metadata are read.
@@ -76,6 +98,21 @@ struct Input {
 }
 
 impl Input {
+    fn open(origin: Origin, file: &File) -> Result<Self, DataError> {
+        let metadata = guarded(|| ArrowReaderMetadata::load(file, ArrowReaderOptions::new())).map_err(|e| {
+            origin.malformed(format!(
+                "not a readable Parquet file ({e}); it was cut off or is damaged, write it again"
+            ))
+        })?;
+        Ok(Self { origin, metadata })
+    }
+
+    /// The names of the columns.
+    fn columns(&self) -> Vec<&str> {
+        let fields = self.metadata.schema().fields().iter();
+        fields.map(|field| field.name().as_str()).collect()
+    }
+
     /// The number of rows that the file claims.
     fn rows(&self) -> Result<u64, DataError> {
         match u64::try_from(self.metadata.metadata().file_metadata().num_rows()) {
@@ -87,6 +124,13 @@ impl Input {
                 .origin
                 .malformed("the file claims a negative number of rows; it is damaged, write it again")),
         }
+    }
+
+    /// The encoder's mark among the key-value metadata of the file.
+    fn encoder_in_metadata(&self) -> Option<String> {
+        let pairs = self.metadata.metadata().file_metadata().key_value_metadata()?;
+        let found = pairs.iter().find(|pair| pair.key == ENCODER_KEY)?;
+        found.value.clone().and_then(encoder::from_text)
     }
 
     /// Which column has this name.
@@ -161,6 +205,7 @@ struct ParquetRows {
     embedding: usize,
     features: Features,
     texts: Option<TextReader>,
+    encoder: Option<String>,
 }
 
 /// The two ways to the features.
@@ -212,6 +257,10 @@ impl Source for ParquetRows {
         Some(self.rows)
     }
 
+    fn encoder(&self) -> Option<&str> {
+        self.encoder.as_deref()
+    }
+
     fn next_block(&mut self, max_rows: usize) -> Result<Option<Block>, DataError> {
         let rows = usize::try_from(self.rows - self.row)
             .unwrap_or(usize::MAX)
@@ -222,7 +271,7 @@ impl Source for ParquetRows {
         let mut block = Block::default();
         self.append_features(rows, &mut block.values)?;
         if let Some(texts) = &mut self.texts {
-            texts.append(&self.input, self.row, rows, &mut block)?;
+            texts.append(&self.input, self.row, rows, self.encoder.as_deref(), &mut block)?;
         }
         self.row += rows as u64;
         Ok(Some(block))

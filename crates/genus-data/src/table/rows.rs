@@ -1,20 +1,27 @@
 //! Formats that come a line at a time (`.csv`, `.jsonl`): gathers their rows into blocks.
 
+use super::encoder;
 use super::source::{Block, Origin, Source};
 use crate::error::{DataError, Place};
 
 /// Bytes that one row may take; more is taken for a file of another kind rather than read into memory.
 pub(super) const MAX_ROW_BYTES: u64 = 64 << 20;
 
-/// The problem of a row that takes more.
-pub(super) const ROW_TOO_LONG: &str =
-    "longer than 64 MiB; check that the file has one row a line and that every quote is closed";
+/// The problem of a row that takes more bytes than it may.
+pub(crate) fn too_long(limit: u64) -> String {
+    let limit = match limit >> 20 {
+        0 => format!("{} KiB", limit >> 10),
+        megabytes => format!("{megabytes} MiB"),
+    };
+    format!("longer than {limit}; check that the file has one row a line and that every quote is closed")
+}
 
 /// One row but for its features.
 pub(super) struct Row {
     pub(super) line: u64,
     pub(super) id: Option<String>,
     pub(super) label: Option<String>,
+    pub(super) encoder: Option<String>,
 }
 
 /// A file that gives row after row.
@@ -32,7 +39,8 @@ pub(super) struct RowBlocks<R> {
     rows: R,
     dim: usize,
     has_ids: bool,
-    /// The row that was read to learn `dim` and `has_ids`.
+    encoder: Option<String>,
+    /// The row that was read to learn `dim`, `has_ids` and `encoder`.
     first: Option<(Row, Vec<f32>)>,
 }
 
@@ -42,12 +50,13 @@ impl<R: Rows + 'static> RowBlocks<R> {
         let Some(first) = rows.next_row(&mut values)? else {
             return Err(DataError::NoRows { path: origin.path });
         };
-        let (dim, has_ids) = (values.len(), first.id.is_some());
+        let (dim, has_ids, encoder) = (values.len(), first.id.is_some(), first.encoder.clone());
         Ok(Box::new(Self {
             origin,
             rows,
             dim,
             has_ids,
+            encoder,
             first: Some((first, values)),
         }))
     }
@@ -56,6 +65,10 @@ impl<R: Rows + 'static> RowBlocks<R> {
 impl<R: Rows> Source for RowBlocks<R> {
     fn dim(&self) -> usize {
         self.dim
+    }
+
+    fn encoder(&self) -> Option<&str> {
+        self.encoder.as_deref()
     }
 
     fn column_name(&self, feature: usize) -> Option<&str> {
@@ -89,6 +102,7 @@ impl<R: Rows> Source for RowBlocks<R> {
                     format!("the row has {this} id but the rows before have {others} id; give every row an id or none"),
                 ));
             }
+            encoder::agree(&self.origin, place, self.encoder.as_deref(), row.encoder.as_deref())?;
             ids.extend(row.id);
             block.labels.push(row.label);
             block.lines.push(row.line);

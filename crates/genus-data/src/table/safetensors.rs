@@ -7,17 +7,19 @@ use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 
 use super::arrays::{
-    Arrays, CLASSES, Column, IDS, LABELS, Matrix, column_shape, find_features, matrix_shape, stream_error,
+    Arrays, Beside, CLASSES, Column, ENCODER, IDS, LABELS, Matrix, column_shape, find_features, matrix_shape,
+    stream_error,
 };
 use super::element::{Element, Number};
+use super::encoder;
 use super::source::{Origin, Source};
 use crate::error::DataError;
 
 /// The longest header that the format allows.
 const MAX_HEADER: u64 = 100_000_000;
 
-/// Opens a `.safetensors` file: features and, where it has them, labels; class names and ids as JSON lists in its
-/// metadata.
+/// Opens a `.safetensors` file: features and, where it has them, labels; class names and ids as JSON lists, and the
+/// encoder as it is, in its metadata.
 pub(super) fn open(origin: Origin, mut file: File) -> Result<Box<dyn Source>, DataError> {
     let (metadata, data_start) = read_header(&origin, &mut file)?;
     let x = find_features(
@@ -59,13 +61,14 @@ pub(super) fn open(origin: Origin, mut file: File) -> Result<Box<dyn Source>, Da
         column_shape(&origin, IDS, &[ids.len() as u64], rows)?;
     }
     let classes = list(CLASSES)?;
-    Arrays::open(
-        origin,
-        matrix,
-        ids.map(Column::Texts),
-        labels.map(Column::Integers),
+    let encoder = metadata.metadata().as_ref().and_then(|map| map.get(ENCODER));
+    let beside = Beside {
+        ids: ids.map(Column::Texts),
+        labels: labels.map(Column::Integers),
         classes,
-    )
+        encoder: encoder.cloned().and_then(encoder::from_text),
+    };
+    Arrays::open(origin, matrix, beside)
 }
 
 /// Reads the header and gives the position of the tensors, having compared all lengths with the file's.

@@ -21,6 +21,11 @@ pub(super) trait Source: Send {
         None
     }
 
+    /// Which encoder made the features, when the file says so.
+    fn encoder(&self) -> Option<&str> {
+        None
+    }
+
     /// What the file calls a feature.
     fn column_name(&self, _feature: usize) -> Option<&str> {
         None
@@ -45,30 +50,30 @@ pub(super) struct Block {
 
 /// The file that errors name.
 #[derive(Clone)]
-pub(super) struct Origin {
-    pub(super) path: PathBuf,
+pub(crate) struct Origin {
+    pub(crate) path: PathBuf,
 }
 
 impl Origin {
-    pub(super) fn new(path: &Path) -> Self {
+    pub(crate) fn new(path: &Path) -> Self {
         Self { path: path.to_owned() }
     }
 
-    pub(super) fn io(&self, source: io::Error) -> DataError {
+    pub(crate) fn io(&self, source: io::Error) -> DataError {
         DataError::Read {
             path: self.path.clone(),
             source,
         }
     }
 
-    pub(super) fn malformed(&self, problem: impl Display) -> DataError {
+    pub(crate) fn malformed(&self, problem: impl Display) -> DataError {
         DataError::Malformed {
             path: self.path.clone(),
             problem: problem.to_string(),
         }
     }
 
-    pub(super) fn row(&self, place: Place, problem: impl Display) -> DataError {
+    pub(crate) fn row(&self, place: Place, problem: impl Display) -> DataError {
         DataError::MalformedRow {
             path: self.path.clone(),
             place,

@@ -25,7 +25,7 @@ pub(crate) fn golden(name: &str) -> PathBuf {
 }
 
 /// A golden file of each binary format.
-pub(crate) const BINARY: [&str; 9] = [
+pub(crate) const BINARY: [&str; 11] = [
     "f4.npy",
     "fortran.npy",
     "classes.npz",
@@ -35,6 +35,8 @@ pub(crate) const BINARY: [&str; 9] = [
     "fixed_f4.parquet",
     "dictionary.parquet",
     "pages_v2.parquet",
+    "encoder.npz",
+    "encoder_column.parquet",
 ];
 
 /// A folder with one file of this name and content, and the file's path.

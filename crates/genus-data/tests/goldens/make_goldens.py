@@ -162,3 +162,22 @@ with open("list.csv", "w", newline="", encoding="utf-8") as file:
 with open("rows.jsonl", "w", encoding="utf-8") as file:
     for x, id, label in zip(ROWS, IDS, NULLABLE):
         file.write(json.dumps({"id": id, "label": label, "note": {"n": [1]}, "embedding": x}, ensure_ascii=id != "日本") + "\n")
+
+# Files that say which encoder made their features, and a list of images.
+MARK = "clip vit-b/32 größe=224"
+npz("encoder.npz", x=X, encoder=np.array(MARK))
+npz("encoder_list.npz", x=X, encoder=np.array([MARK]))
+npz("encoders.npz", x=X, encoder=np.array(["one", "two"]))
+tensors("encoder.safetensors", {"x": X}, {"encoder": MARK})
+table = pa.table({"embedding": lists}).replace_schema_metadata({"genus.encoder": MARK})
+pq.write_table(table, "encoder.parquet")
+pq.write_table(pa.table({"embedding": lists, "encoder": [MARK] * 5}), "encoder_column.parquet")
+pq.write_table(pa.table({"embedding": lists, "encoder": ["one"] * 3 + ["two"] * 2}), "encoders.parquet")
+with open("encoder.csv", "w", newline="", encoding="utf-8") as file:
+    table = csv.writer(file)
+    table.writerow(["f0", "encoder", "f1", "f2"])
+    table.writerows([x[0], MARK, x[1], x[2]] for x in ROWS)
+with open("encoder.jsonl", "w", encoding="utf-8") as file:
+    file.writelines(json.dumps({"embedding": x, "encoder": MARK}) + "\n" for x in ROWS)
+paths = pa.array(["images/1.jpg", "images/2.jpg", "images/3.jpg"])
+pq.write_table(pa.table({"image": paths, "id": pa.array([11, 12, 13]), "label": ["cat", None, "dog"]}), "manifest.parquet")

@@ -1,4 +1,4 @@
-//! Ids and labels.
+//! Ids, labels and other columns of texts.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -10,8 +10,9 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 
 use super::{Batches, Input, guarded};
 use crate::error::{DataError, Place};
-use crate::table::label;
+use crate::table::arrays::ENCODER;
 use crate::table::source::Block;
+use crate::table::{encoder, label};
 
 const BATCH_ROWS: usize = 8192;
 
@@ -23,12 +24,14 @@ pub(super) struct TextReader {
 }
 
 impl TextReader {
-    /// `None` when the file has neither ids nor labels.
-    pub(super) fn open(input: &Input) -> Result<Option<Self>, DataError> {
-        let columns: Vec<usize> = ["id", "label"]
-            .into_iter()
-            .filter_map(|name| input.column(name))
-            .collect();
+    /// `None` when the file has neither ids nor labels, nor encoders where those are asked for.
+    pub(super) fn open(input: &Input, with_encoder: bool) -> Result<Option<Self>, DataError> {
+        let names = ["id", "label"].into_iter().chain(with_encoder.then_some(ENCODER));
+        Self::of_columns(input, names)
+    }
+
+    fn of_columns<'a>(input: &Input, names: impl Iterator<Item = &'a str>) -> Result<Option<Self>, DataError> {
+        let columns: Vec<usize> = names.filter_map(|name| input.column(name)).collect();
         if columns.is_empty() {
             return Ok(None);
         }
@@ -43,12 +46,14 @@ impl TextReader {
         Ok(Some(Self { reader, batch: None }))
     }
 
-    /// Appends the ids and labels of the next rows, the first of which is row `first` of the file.
+    /// Appends the ids and labels of the next rows, the first of which is row `first` of the file, and compares their
+    /// encoders with that of the first.
     pub(super) fn append(
         &mut self,
         input: &Input,
         first: u64,
         rows: usize,
+        encoder: Option<&str>,
         block: &mut Block,
     ) -> Result<(), DataError> {
         let mut done = 0;
@@ -56,7 +61,7 @@ impl TextReader {
             let row = first + done as u64;
             let (batch, given) = self.refill(input, row)?;
             let take = (batch.num_rows() - *given).min(rows - done);
-            append(input, &batch.slice(*given, take), row, block)?;
+            append(input, &batch.slice(*given, take), row, encoder, block)?;
             *given += take;
             done += take;
         }
@@ -75,8 +80,83 @@ impl TextReader {
 }
 
 /// Appends a batch whose first row is row `first` of the file.
-fn append(input: &Input, batch: &RecordBatch, first: u64, block: &mut Block) -> Result<(), DataError> {
-    let cells = |name: &str| match batch.column_by_name(name) {
+fn append(
+    input: &Input,
+    batch: &RecordBatch,
+    first: u64,
+    encoder: Option<&str>,
+    block: &mut Block,
+) -> Result<(), DataError> {
+    let place = |row: usize| Place::Row(first + row as u64 + 1);
+    if let Some(encoders) = named_cells(input, batch, ENCODER)? {
+        for (row, cell) in encoders.into_iter().enumerate() {
+            encoder::agree(&input.origin, place(row), encoder, mark(cell).as_deref())?;
+        }
+    }
+    if let Some(ids) = named_cells(input, batch, "id")? {
+        let target = block.ids.get_or_insert_default();
+        for (row, id) in ids.into_iter().enumerate() {
+            target.push(match id.into_text() {
+                Some(id) => id,
+                None => {
+                    return Err(input
+                        .origin
+                        .row(place(row), "the id is null; give every row an id or remove the column"));
+                }
+            });
+        }
+    }
+    if let Some(labels) = named_cells(input, batch, "label")? {
+        block.labels.extend(labels.into_iter().map(Cell::into_label));
+    }
+    Ok(())
+}
+
+/// The mark of the first row in the column of encoders.
+pub(super) fn first_encoder(input: &Input) -> Result<Option<String>, DataError> {
+    let Some(mut texts) = TextReader::of_columns(input, [ENCODER].into_iter())? else {
+        return Ok(None);
+    };
+    let (batch, _) = texts.refill(input, 0)?;
+    let cells = named_cells(input, &batch.slice(0, 1), ENCODER)?;
+    Ok(cells.unwrap_or_default().into_iter().next().and_then(mark))
+}
+
+fn mark(cell: Cell) -> Option<String> {
+    cell.into_text().and_then(encoder::from_text)
+}
+
+/// Gives every row of some columns that exist, with its number from zero.
+pub(super) fn for_each_row(
+    input: &Input,
+    rows: u64,
+    names: &[&str],
+    each: &mut dyn FnMut(u64, Vec<Cell>) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    let Some(mut texts) = TextReader::of_columns(input, names.iter().copied())? else {
+        return Ok(());
+    };
+    let mut row = 0;
+    while row < rows {
+        let (batch, given) = texts.refill(input, row)?;
+        let columns = names
+            .iter()
+            .map(|name| Ok(named_cells(input, batch, name)?.unwrap_or_default()))
+            .collect::<Result<Vec<_>, DataError>>()?;
+        *given = batch.num_rows();
+        let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
+        for _ in 0..*given {
+            let cells = columns.iter_mut().map(|column| column.next().unwrap_or(Cell::Null));
+            each(row, cells.collect())?;
+            row += 1;
+        }
+    }
+    Ok(())
+}
+
+/// The cells of a column, where there is one.
+fn named_cells(input: &Input, batch: &RecordBatch, name: &str) -> Result<Option<Vec<Cell>>, DataError> {
+    match batch.column_by_name(name) {
         None => Ok(None),
         Some(column) => cells(column).map(Some).ok_or_else(|| {
             input.origin.malformed(format!(
@@ -84,38 +164,35 @@ fn append(input: &Input, batch: &RecordBatch, first: u64, block: &mut Block) -> 
                 column.data_type()
             ))
         }),
-    };
-    if let Some(ids) = cells("id")? {
-        let target = block.ids.get_or_insert_default();
-        for (row, id) in ids.into_iter().enumerate() {
-            target.push(match id {
-                Cell::Text(text) => text,
-                Cell::Integer(integer) => integer.to_string(),
-                Cell::Null => {
-                    let place = Place::Row(first + row as u64 + 1);
-                    return Err(input
-                        .origin
-                        .row(place, "the id is null; give every row an id or remove the column"));
-                }
-            });
-        }
     }
-    if let Some(labels) = cells("label")? {
-        block.labels.extend(labels.into_iter().map(|cell| match cell {
-            Cell::Text(text) => label::from_text(text),
-            Cell::Integer(integer) => label::from_integer(integer),
-            Cell::Null => None,
-        }));
-    }
-    Ok(())
 }
 
 /// What stands in a row of a column.
 #[derive(Clone)]
-enum Cell {
+pub(crate) enum Cell {
     Text(String),
     Integer(i128),
     Null,
+}
+
+impl Cell {
+    /// What stands there as a text, an integer as its digits.
+    pub(crate) fn into_text(self) -> Option<String> {
+        match self {
+            Cell::Text(text) => Some(text),
+            Cell::Integer(integer) => Some(integer.to_string()),
+            Cell::Null => None,
+        }
+    }
+
+    /// The label it means.
+    pub(crate) fn into_label(self) -> Option<String> {
+        match self {
+            Cell::Text(text) => label::from_text(text),
+            Cell::Integer(integer) => label::from_integer(integer),
+            Cell::Null => None,
+        }
+    }
 }
 
 /// The cells of a column of texts or integers; `None` when it holds something else.

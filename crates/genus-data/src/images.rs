@@ -1,0 +1,195 @@
+//! Which images there are: those of a folder, or those that a manifest lists.
+
+mod manifest;
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::vec;
+
+use crate::error::DataError;
+use crate::table::extension;
+pub use manifest::{ManifestFormat, list_manifest, read_manifest};
+
+/// How the names of images end.
+const EXTENSIONS: [&str; 10] = ["jpg", "jpeg", "jpe", "jfif", "png", "webp", "gif", "bmp", "tif", "tiff"];
+
+/// The name that stands for the standard input.
+const STANDARD_INPUT: &str = "-";
+
+/// An image that is not opened yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageItem {
+    /// What it is called, different from all others of its list.
+    pub id: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its class, when it is known.
+    pub label: Option<String>,
+}
+
+/// The images of a folder or a manifest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImageList {
+    /// The images, in an order that depends on their names alone or is that of the manifest.
+    pub items: Vec<ImageItem>,
+    /// What could not be listed, and why.
+    pub skipped: Vec<(PathBuf, String)>,
+}
+
+/// Whether a path given as input means images rather than a feature file: a folder, a `.txt` file, `-` for the standard
+/// input, or a `.csv`, `.jsonl` or `.parquet` file that has a column of paths and no features.
+pub fn is_image_source(path: impl AsRef<Path>) -> Result<bool, DataError> {
+    let path = path.as_ref();
+    if path.as_os_str() == STANDARD_INPUT || path.is_dir() {
+        return Ok(true);
+    }
+    manifest::is_manifest(path)
+}
+
+/// Lists the images of a folder or a manifest, whichever the path is.
+pub fn list_images(path: impl AsRef<Path>) -> Result<ImageList, DataError> {
+    let path = path.as_ref();
+    if path.as_os_str() != STANDARD_INPUT && path.is_dir() {
+        list_folder(path)
+    } else {
+        list_manifest(path)
+    }
+}
+
+/// Lists all images below a folder, sorted by the bytes of their names, folder by folder.
+///
+/// An image in a sub-folder has the name of the first folder below the root as its label, one in the root has none.
+/// What is hidden is left out; links are followed, but not in circles.
+pub fn list_folder(path: impl AsRef<Path>) -> Result<ImageList, DataError> {
+    let root = path.as_ref();
+    let failed = |source| DataError::Read {
+        path: root.to_owned(),
+        source,
+    };
+    let mut list = ImageList::default();
+    let first = Folder::open(root, &mut list.skipped).map_err(failed)?;
+    let mut ids = HashSet::new();
+    // The folders from the root down to where the walk is.
+    let mut branch = vec![first];
+    while let Some(folder) = branch.last_mut() {
+        let Some(entry) = folder.entries.next() else {
+            branch.pop();
+            continue;
+        };
+        let mut skip = |reason: String| list.skipped.push((entry.clone(), reason));
+        let found = match fs::metadata(&entry) {
+            Ok(found) => found,
+            Err(e) if fs::symlink_metadata(&entry).is_ok_and(|link| link.is_symlink()) => {
+                skip(format!("the link leads nowhere ({e})"));
+                continue;
+            }
+            Err(e) => {
+                skip(e.to_string());
+                continue;
+            }
+        };
+        if found.is_dir() {
+            match Folder::open(&entry, &mut list.skipped) {
+                Ok(below) if branch.iter().any(|above| above.canonical == below.canonical) => {
+                    let reason = "the link leads back to a folder that it is in".to_owned();
+                    list.skipped.push((entry, reason));
+                }
+                Ok(below) => branch.push(below),
+                Err(e) => list.skipped.push((entry, e.to_string())),
+            }
+        } else if has_image_extension(&entry) {
+            if found.is_file() {
+                list.items.push(item(root, entry, &mut ids));
+            } else {
+                skip("not a regular file".to_owned());
+            }
+        }
+    }
+    if list.items.is_empty() {
+        return Err(no_images(root, &list.skipped));
+    }
+    Ok(list)
+}
+
+/// A folder being walked.
+struct Folder {
+    /// Its one true name, by which it is known again.
+    canonical: PathBuf,
+    /// What is left of its entries, sorted.
+    entries: vec::IntoIter<PathBuf>,
+}
+
+impl Folder {
+    fn open(path: &Path, skipped: &mut Vec<(PathBuf, String)>) -> io::Result<Self> {
+        let canonical = fs::canonicalize(path)?;
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(path)? {
+            match entry {
+                Ok(entry) if is_hidden(&entry.file_name()) => {}
+                Ok(entry) => entries.push(entry.path()),
+                Err(e) => skipped.push((path.to_owned(), e.to_string())),
+            }
+        }
+        // All share the folder, so that this is the order of their names.
+        entries.sort_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));
+        let entries = entries.into_iter();
+        Ok(Self { canonical, entries })
+    }
+}
+
+fn is_hidden(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".")
+}
+
+fn has_image_extension(path: &Path) -> bool {
+    EXTENSIONS.contains(&extension(path).as_str())
+}
+
+fn item(root: &Path, path: PathBuf, ids: &mut HashSet<String>) -> ImageItem {
+    let below = path.strip_prefix(root).unwrap_or(&path);
+    let names: Vec<String> = below
+        .components()
+        .filter_map(|component| match component {
+            Component::Normal(name) => Some(readable(name)),
+            _ => None,
+        })
+        .collect();
+    let mut id = names.join("/");
+    // A name may look like another's encoded bytes; no encoding ends like this.
+    while !ids.insert(id.clone()) {
+        id.push('%');
+    }
+    let label = if names.len() > 1 {
+        names.into_iter().next()
+    } else {
+        None
+    };
+    ImageItem { id, path, label }
+}
+
+/// A name as text: as it is, or else with the bytes that are not UTF-8, and the percent signs, as `%` and two digits.
+fn readable(name: &OsStr) -> String {
+    if let Some(text) = name.to_str() {
+        return text.to_owned();
+    }
+    let mut text = String::new();
+    for chunk in name.as_encoded_bytes().utf8_chunks() {
+        text += &chunk.valid().replace('%', "%25");
+        text.extend(chunk.invalid().iter().map(|byte| format!("%{byte:02X}")));
+    }
+    text
+}
+
+fn no_images(root: &Path, skipped: &[(PathBuf, String)]) -> DataError {
+    let mut problem = format!("no images in it; files that end in .{} count", EXTENSIONS.join(", ."));
+    if let Some((path, reason)) = skipped.first() {
+        problem += &format!("; {} could not be listed: {reason}", path.display());
+    }
+    DataError::Malformed {
+        path: root.to_owned(),
+        problem,
+    }
+}
