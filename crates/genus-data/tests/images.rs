@@ -217,6 +217,32 @@ fn relative_paths_of_a_stream_start_from_its_base() {
     assert_eq!(list.items[0].path, Path::new("a.jpg"));
 }
 
+/// Not a test of its own: prints what the standard input of this process lists.
+#[test]
+#[ignore = "run by the_standard_input_is_a_list"]
+fn print_the_standard_input() {
+    for item in list_images("-").unwrap().items {
+        println!("item={} {}", item.id, item.path.display());
+    }
+}
+
+#[test]
+fn the_standard_input_is_a_list() {
+    let (_folder, list) = file("l", "a.jpg\nsub/b.jpg\n");
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "print_the_standard_input", "--ignored", "--nocapture"])
+        .stdin(fs::File::open(list).unwrap())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let items: Vec<_> = text
+        .split("item=")
+        .skip(1)
+        .filter_map(|item| item.lines().next())
+        .collect();
+    assert_eq!(items, ["a.jpg a.jpg", "sub/b.jpg sub/b.jpg"]);
+}
+
 #[test]
 fn tables_list_paths_ids_and_labels() {
     for (name, content) in [
