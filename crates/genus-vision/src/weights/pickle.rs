@@ -5,7 +5,6 @@
 //! the reading. Values are small and point into lists, so that nothing is copied or dropped in depth, and a file that
 //! refers to itself costs no more than its length.
 
-use std::collections::HashMap;
 use std::io::{BufRead, Read};
 use std::rc::Rc;
 
@@ -15,7 +14,7 @@ use super::storage::{Dtype, View};
 /// The longest pickle; those of the largest networks stay below a tenth.
 pub(super) const MAX_BYTES: u64 = 1 << 28;
 /// The most instructions of a pickle: each costs a few dozen bytes of memory at most.
-const MAX_STEPS: usize = 1 << 24;
+const MAX_STEPS: usize = 1 << 23;
 /// The most dimensions of a tensor.
 const MAX_DIMS: usize = 16;
 /// The longest name of a module or class.
@@ -104,7 +103,7 @@ impl Program {
             program,
             stack: Vec::new(),
             marks: Vec::new(),
-            memo: HashMap::new(),
+            memo: Vec::new(),
         };
         machine.run()
     }
@@ -152,7 +151,7 @@ struct Machine<R> {
     stack: Vec<Value>,
     /// The heights of the stack at which marks were set.
     marks: Vec<usize>,
-    memo: HashMap<u32, Value>,
+    memo: Vec<Value>,
 }
 
 impl<R: BufRead> Machine<R> {
@@ -407,12 +406,18 @@ impl<R: BufRead> Machine<R> {
 
     fn put(&mut self, slot: u32) -> Result<(), Problem> {
         let value = self.top()?;
-        self.memo.insert(slot, value);
+        // Slots are numbered as they come, from 0 or, by Python 2, from 1: so the list is never longer than the file.
+        let slot = slot as usize;
+        if slot > self.memo.len() + 1 {
+            return Err(malformed("a slot out of order"));
+        }
+        self.memo.resize(self.memo.len().max(slot + 1), Value::None);
+        self.memo[slot] = value;
         Ok(())
     }
 
     fn get(&self, slot: u32) -> Result<Value, Problem> {
-        let value = self.memo.get(&slot).copied();
+        let value = self.memo.get(slot as usize).copied();
         value.ok_or_else(|| malformed("a reference to what was not stored"))
     }
 
