@@ -149,8 +149,8 @@ pub fn read_file(path: impl AsRef<Path>, limits: &Limits) -> Result<Vec<u8>, Ima
 /// The format is found by the content: JPEG, PNG, WebP, GIF, BMP or TIFF. The pixels are those that Pillow gives for
 /// `ImageOps.exif_transpose(Image.open(file)).convert("RGB")`: transparency is dropped, not blended, and CMYK is
 /// converted without a colour profile. Two things differ on purpose. Grey of 16 bits keeps its upper eight, where
-/// Pillow turns everything above 255 white; and damaged data are an error, where Pillow may show a part. Lossy WebP, and JPEG
-/// inside of TIFF, are decoded by libraries whose rounding is their own: they may be off by a little.
+/// Pillow turns everything above 255 white; and damaged data are an error, where Pillow may show a part. Lossy WebP
+/// and JPEG inside of TIFF are decoded by libraries whose rounding is their own: they may be off by a little.
 pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Rgb, ImageError> {
     limits.check_file(bytes.len() as u64)?;
     let (image, header) = match bytes {

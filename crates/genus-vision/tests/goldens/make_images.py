@@ -4,8 +4,8 @@
     python3 make_images.py
 
 The images are seeded patterns, every format and kind of pixel that Genus reads, small and odd on purpose. For each
-one images.json has the size after `exif_transpose`, checksums of all its pixels and of its crops, and where in crops.bin
-its small crops are (and a large one of images that need not be equal to the bit).
+one images.json has the size after `exif_transpose`, checksums of all its pixels and of its crops, and where in
+crops.bin its small crops are (and a large one of images that need not be equal to the bit).
 """
 
 import io
