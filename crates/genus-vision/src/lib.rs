@@ -1,7 +1,33 @@
 //! Images to features.
 //!
-//! An [`Encoder`] is a pretrained network with the [`Transform`] that its images go through: [`decode`] the file, apply the
-//! transform, encode.
+//! An [`Encoder`] is a pretrained network with the [`Transform`] that its images go through: [`decode`] the file, apply
+//! the transform, encode.
+//!
+//! ```
+//! use genus_vision::{Filter, Limits, Transform, decode};
+//!
+//! // Four grey pixels as a BMP: two headers, a palette of two greys, and a row of four bytes for each two pixels.
+//! let mut file = b"BM".to_vec();
+//! for field in [70, 0, 62, 40, 2, 2, 0x0008_0001, 0, 8, 0, 0, 2, 0, 0x0040_4040, 0x00C0_C0C0] {
+//!     file.extend(u32::to_le_bytes(field));
+//! }
+//! file.extend([0, 1, 0, 0, 1, 0, 0, 0]);
+//!
+//! let image = decode(&file, &Limits::default())?;
+//! assert_eq!((image.width(), image.height()), (2, 2));
+//! assert_eq!(image.data(), [192, 192, 192, 64, 64, 64, 64, 64, 64, 192, 192, 192]);
+//!
+//! let transform = Transform {
+//!     resize: 256,
+//!     filter: Filter::Bicubic,
+//!     crop: 224,
+//!     mean: [0.485, 0.456, 0.406],
+//!     std: [0.229, 0.224, 0.225],
+//! };
+//! let pixels = transform.apply(&image);
+//! assert_eq!(pixels.len(), 3 * 224 * 224);
+//! # Ok::<(), genus_vision::ImageError>(())
+//! ```
 
 mod encoder;
 mod hub;
@@ -10,5 +36,5 @@ mod weights;
 
 pub use encoder::{EncodeError, Encoder, Fingerprint};
 pub use hub::{Hub, HubError, HubSettings};
-pub use image::{Filter, ImageError, Limits, Rgb, Transform, decode};
+pub use image::{Filter, ImageError, Limits, Rgb, Transform, decode, read_file};
 pub use weights::{Tensor, Weights, WeightsError, read_weights, read_weights_from};

@@ -1,10 +1,18 @@
 //! From the bytes of an image file to the numbers that a network takes, as Pillow and torchvision do it.
+//!
+//! Pretrained networks have seen images through those two, and their features shift when a pixel does: what is decoded
+//! and resized here is the same to the bit, except where [`decode`] says otherwise.
 
 mod decode;
+mod gif;
+mod jpeg;
+mod orientation;
 mod resize;
+mod tiff;
 mod transform;
+mod webp;
 
-pub use decode::{ImageError, Limits, decode};
+pub use decode::{ImageError, Limits, decode, read_file};
 pub use resize::Filter;
 pub use transform::Transform;
 

@@ -1,10 +1,13 @@
 //! Resize, centre crop, normalise.
 
 use std::fmt;
+use std::ops::Range;
 
-use super::{Filter, Rgb};
+use super::{Filter, Rgb, resize};
 
 /// What an image goes through before it is encoded.
+///
+/// It is torchvision's `Resize`, `CenterCrop`, `ToTensor` and `Normalize` on a Pillow image, to the bit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transform {
     /// The length of the shorter side after the resize.
@@ -26,9 +29,63 @@ impl Transform {
     }
 
     /// The normalised middle of an image: the red plane, then the green, then the blue.
-    pub fn apply(&self, _image: &Rgb) -> Vec<f32> {
-        vec![0.0; self.values()]
+    pub fn apply(&self, image: &Rgb) -> Vec<f32> {
+        let pixels = self.pixels(image);
+        let mut values = Vec::with_capacity(self.values());
+        for channel in 0..3 {
+            let (mean, std) = (self.mean[channel], self.std[channel]);
+            let table: [f32; 256] = std::array::from_fn(|value| (value as f32 / 255.0 - mean) / std);
+            values.extend(
+                pixels
+                    .as_chunks::<3>()
+                    .0
+                    .iter()
+                    .map(|pixel| table[usize::from(pixel[channel])]),
+            );
+        }
+        values
     }
+
+    /// The middle of an image before it is normalised: red, green, blue, row after row.
+    ///
+    /// An image that is smaller than the square has black around it. Only what the square needs is computed, so that a
+    /// long thin image costs no more than another.
+    pub fn pixels(&self, image: &Rgb) -> Vec<u8> {
+        let size = self.resized(image);
+        let mut square = vec![0; self.values()];
+        if size.0 == 0 || self.crop == 0 {
+            return square;
+        }
+        let (columns, left) = window(size.0, self.crop);
+        let (rows, top) = window(size.1, self.crop);
+        let row_bytes = columns.len() * 3;
+        let middle = resize::resize(image, self.filter, size, columns, rows);
+        let lines = square.chunks_exact_mut(self.crop * 3).skip(top);
+        for (line, row) in lines.zip(middle.chunks_exact(row_bytes)) {
+            line[left * 3..][..row_bytes].copy_from_slice(row);
+        }
+        square
+    }
+
+    /// Width and height after the resize: the shorter side is given and the longer is rounded down.
+    fn resized(&self, image: &Rgb) -> (usize, usize) {
+        let longer = |long: usize, short: usize| ((self.resize as f64 * long as f64) / short as f64) as usize;
+        match (image.width(), image.height()) {
+            (width, height) if width <= height => (self.resize, longer(height, width)),
+            (width, height) => (longer(width, height), self.resize),
+        }
+    }
+}
+
+/// Which part of a side of a given length is in the middle square, and where in the square it begins.
+fn window(length: usize, crop: usize) -> (Range<usize>, usize) {
+    if length <= crop {
+        return (0..length, (crop - length) / 2);
+    }
+    // Half of an odd number is rounded to an even one, as Python does.
+    let spare = length - crop;
+    let start = spare / 2 + usize::from(spare % 4 == 3);
+    (start..start + crop, 0)
 }
 
 impl fmt::Display for Transform {
