@@ -6,6 +6,7 @@ Machines differ and are noisy: what counts is the ratio. Peer and Genus take tur
     pip install numpy scipy scikit-learn
     python3 bench/compare.py                    # episodes and assign, one minute
     python3 bench/compare.py large              # 20,000 points at once: scipy needs minutes and 4 GB
+    python3 bench/compare.py vision             # encoders beside PyTorch (pip install torch timm torchvision pillow safetensors)
     python3 bench/compare.py growth --rows 1e7  # how cost grows with the pile, up to so many rows (31 GB of disk)
 """
 import argparse
@@ -28,12 +29,15 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
 GENUS = os.path.join(TARGET, "release", "genus")
 TIMINGS = os.path.join(TARGET, "release", "examples", "timings")
+VISION_TIMINGS = os.path.join(TARGET, "release", "examples", "vision_timings")
 KNOWN = 5
 
 
 def build():
     subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=ROOT, check=True)
-    subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "genus-lab", "--example", "timings"], cwd=ROOT, check=True)
+    for crate, example in [("genus-lab", "timings"), ("genus-vision", "vision_timings")]:
+        command = ["cargo", "build", "--release", "--quiet", "-p", crate, "--example", example]
+        subprocess.run(command, cwd=ROOT, check=True)
 
 
 def timings(*args):
@@ -240,9 +244,16 @@ def growth(folder, rows):
         n *= 10
 
 
+def vision(folder):
+    # PyTorch is large: only this part asks for it.
+    import vision as beside_pytorch
+
+    beside_pytorch.vision(folder, GENUS, VISION_TIMINGS, run_measured)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", help="any of episodes, assign, large, growth; by default the first two")
+    parser.add_argument("what", nargs="*", help="any of episodes, assign, large, growth, vision; by default the first two")
     parser.add_argument("--rows", type=float, default=1e6, help="the largest pile of growth")
     parser.add_argument("--folder", help="where large files go; a temporary folder by default")
     args = parser.parse_args()
@@ -254,6 +265,7 @@ def main():
             "assign": assign,
             "large": lambda: large(folder),
             "growth": lambda: growth(folder, int(args.rows)),
+            "vision": lambda: vision(folder),
         }
         for name in args.what or ["episodes", "assign"]:
             if name not in parts:

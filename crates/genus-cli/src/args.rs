@@ -27,6 +27,7 @@ const GLOBAL: &str = "Global options";
 #[command(name = "genus", version, styles = STYLES, after_help = "\
 Examples:
   genus demo                                          see it work, no data needed
+  genus discover --support labelled/ --query photos/ --out result
   genus discover --support labelled.csv --query pile.parquet > assignments.csv
   genus discover table.npz --out result               rows without a label are the pile
   genus assign --taxonomy result --query more.parquet
@@ -55,11 +56,34 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     Discover(Discover),
     Assign(Assign),
+    Embed(Embed),
     Bench(Bench),
     Demo(Demo),
     /// List the methods and their parameters
     #[command(after_help = "Examples:\n  genus methods\n  genus discover table.csv --method ukc:alpha=1.6")]
     Methods,
+    /// List the encoders, say what one is, or fetch its weights
+    #[command(
+        subcommand_required = true,
+        arg_required_else_help = true,
+        after_help = "Examples:\n  genus encoders list\n  genus encoders info dinov2-small\n  \
+                            genus encoders pull dino-vitb16"
+    )]
+    Encoders {
+        #[command(subcommand)]
+        command: EncodersCommand,
+    },
+    /// Show or clear the features that are remembered
+    #[command(
+        subcommand_required = true,
+        arg_required_else_help = true,
+        after_help = "Examples:\n  genus cache info\n  genus cache clear\n\n\
+                      The cache is $GENUS_CACHE, or genus in the cache folder of the system."
+    )]
+    Cache {
+        #[command(subcommand)]
+        command: CacheCommand,
+    },
     /// Print a completion script for a shell
     #[command(
         after_help = "Examples:\n  genus completions bash > ~/.local/share/bash-completion/completions/genus\n  \
@@ -74,15 +98,19 @@ pub(crate) enum Command {
 
 /// Sort a pile into known classes and new categories
 ///
-/// The labelled examples come from one feature file and the pile from another (--support, --query), or both from one table
-/// in which rows without a label are the pile. Feature files are .npy, .npz, .safetensors, .csv, .jsonl or .parquet.
+/// The labelled examples come from one place and the pile from another (--support, --query), or both from one table in which
+/// rows without a label are the pile. A place is a folder of images (one folder a class for the examples), a manifest of
+/// images (a table with a column path, or a .txt with a path a line), or a feature file (.npy, .npz, .safetensors, .csv,
+/// .jsonl, .parquet).
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "\
 genus discover [OPTIONS] <TABLE>
-       genus discover [OPTIONS] --support <FILE> --query <FILE>",
+       genus discover [OPTIONS] --support <FILE|DIR> --query <FILE|DIR>",
     after_help = "\
 Examples:
+  genus discover --support labelled/ --query photos/ --out result
+  genus discover --support labelled/ --query photos/ --encoder dinov2-small
   genus discover --support labelled.npz --query pile.npy
   genus discover table.csv --out result --format parquet
   genus discover table.parquet --method ukc:alpha=1.3 --seed 7
@@ -96,11 +124,11 @@ pub(crate) struct Discover {
     /// One table with labelled and unlabelled rows
     #[arg(value_name = "TABLE", conflicts_with_all = ["support", "query"], required_unless_present_any = ["support", "query"])]
     pub(crate) table: Option<PathBuf>,
-    /// The labelled examples
-    #[arg(long, short, value_name = "FILE", requires = "query")]
+    /// The labelled examples: a feature file, or images
+    #[arg(long, short, value_name = "FILE|DIR", requires = "query")]
     pub(crate) support: Option<PathBuf>,
-    /// The pile to sort
-    #[arg(long, value_name = "FILE", requires = "support")]
+    /// The pile to sort: a feature file, or images
+    #[arg(long, value_name = "FILE|DIR", requires = "support")]
     pub(crate) query: Option<PathBuf>,
     /// The method and its parameters, as in shc:t=3; see `genus methods`
     #[arg(long, short, default_value = "shc", value_name = "METHOD")]
@@ -113,6 +141,8 @@ pub(crate) struct Discover {
     pub(crate) subset: Option<NonZeroUsize>,
     #[command(flatten)]
     pub(crate) second_step: SecondStep,
+    #[command(flatten)]
+    pub(crate) images: ImageOptions,
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -130,11 +160,103 @@ pub(crate) struct Assign {
     /// The folder of the taxonomy
     #[arg(long, short, value_name = "DIR")]
     pub(crate) taxonomy: PathBuf,
-    /// The items to assign
-    #[arg(long, value_name = "FILE")]
+    /// The items to assign: a feature file, or images
+    #[arg(long, value_name = "FILE|DIR")]
     pub(crate) query: PathBuf,
     #[command(flatten)]
+    pub(crate) images: ImageOptions,
+    #[command(flatten)]
     pub(crate) output: Output,
+}
+
+/// Turn images into a feature file
+///
+/// The images are those of a folder (with one folder a class, the folder is the label), of a manifest (.csv, .jsonl or .parquet
+/// with a column path and optional columns id and label), or of a list with a path a line (.txt, or - for the standard
+/// input). What was embedded before is not embedded again: after an interrupt the same command goes on where it stopped.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  genus embed photos/ --encoder dino-vitb16 -o photos.parquet
+  genus embed photos/ --encoder efficientnet-lite2 --weights efficientnet_lite2.pth -o photos.npz
+  find . -name '*.jpg' | genus embed - -o found.parquet
+  genus discover --support labelled.npz --query photos.npz")]
+pub(crate) struct Embed {
+    /// A folder, a manifest, or - for a list on the standard input
+    #[arg(value_name = "PATH")]
+    pub(crate) images: PathBuf,
+    /// The feature file: .parquet, .npz, .safetensors, .csv or .jsonl
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) options: ImageOptions,
+}
+
+/// The heading of the options that matter for images only.
+const IMAGES: &str = "Options for images";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct EncoderChoice {
+    /// The encoder, as in dinov2-small or dinov2-small:size=448; see `genus encoders list`
+    #[arg(long, default_value = "dino-vitb16", value_name = "ENCODER", help_heading = IMAGES)]
+    pub(crate) encoder: String,
+    /// The encoder's weights, .safetensors or PyTorch; without it they come from the Hugging Face hub or its cache
+    #[arg(long, value_name = "FILE", help_heading = IMAGES)]
+    pub(crate) weights: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ImageOptions {
+    #[command(flatten)]
+    pub(crate) encoder: EncoderChoice,
+    /// Embed every image, and remember none
+    #[arg(long, help_heading = IMAGES)]
+    pub(crate) no_cache: bool,
+    /// Fail at the first image that cannot be read, instead of skipping it
+    #[arg(long, help_heading = IMAGES)]
+    pub(crate) strict: bool,
+    /// Skip images of more than so many million pixels
+    #[arg(long, default_value_t = 100, value_name = "N", help_heading = IMAGES)]
+    pub(crate) max_megapixels: u64,
+    /// Skip image files of more than so many megabytes
+    #[arg(long, default_value_t = 256, value_name = "N", help_heading = IMAGES)]
+    pub(crate) max_file_mb: u64,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EncodersCommand {
+    /// All encoders that have a name
+    #[command(after_help = "Examples:\n  genus encoders list")]
+    List,
+    /// What an encoder is, and its fingerprint when its weights are here
+    #[command(after_help = "Examples:\n  genus encoders info dinov2-small\n  \
+                            genus encoders info vit:heads=6 --weights my_vit.pth")]
+    Info {
+        /// The encoder
+        #[arg(value_name = "ENCODER")]
+        encoder: String,
+        /// The encoder's weights, .safetensors or PyTorch
+        #[arg(long, value_name = "FILE")]
+        weights: Option<PathBuf>,
+    },
+    /// Fetch the weights of an encoder from the Hugging Face hub, and say where they are
+    #[command(after_help = "Examples:\n  genus encoders pull dino-vitb16\n\n\
+                      HF_HOME, HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE are honoured.")]
+    Pull {
+        /// The encoder
+        #[arg(value_name = "ENCODER")]
+        encoder: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// How many images are remembered, for each encoder
+    #[command(after_help = "Examples:\n  genus cache info")]
+    Info,
+    /// Forget all features
+    #[command(after_help = "Examples:\n  genus cache clear")]
+    Clear,
 }
 
 /// Run the paper's experiments on features
@@ -229,8 +351,18 @@ pub(crate) enum BenchCommand {
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchCommon {
     /// The feature file, with labels
-    #[arg(long, value_name = "FILE")]
-    pub(crate) features: PathBuf,
+    #[arg(
+        long,
+        value_name = "FILE",
+        required_unless_present = "images",
+        conflicts_with = "images"
+    )]
+    pub(crate) features: Option<PathBuf>,
+    /// Images instead: a folder with one folder a class, or a manifest with labels
+    #[arg(long, value_name = "DIR")]
+    pub(crate) images: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) image_options: ImageOptions,
     /// Class split, JSON {"base": [...], "novel": [...]}; episodes are drawn from the novel classes, without it from all
     #[arg(long, value_name = "FILE")]
     pub(crate) split: Option<PathBuf>,

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::time::Instant;
 
 use genus_core::{Taxonomy, TaxonomyEntry};
-use genus_data::{TableReader, read_taxonomy};
+use genus_data::{TableReader, read_taxonomy, same_encoder};
 use genus_lab::Progress;
 
 use crate::args::{Assign, Global};
 use crate::blocks;
 use crate::failure::Failure;
+use crate::images::Embedder;
 use crate::output::Sink;
 use crate::progress::Bar;
 use crate::summary;
@@ -17,19 +18,24 @@ use crate::summary;
 pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
     let start = Instant::now();
     let (taxonomy, made) = read_taxonomy(&args.taxonomy)?;
-    let (dim, rows) = {
-        let reader = TableReader::open(&args.query)?;
-        (reader.dim(), reader.rows())
-    };
-    check_dim(&args.taxonomy, taxonomy.centres().dim(), &args.query, dim)?;
     let mut sink = Sink::open(&args.output)?;
+    let query = Embedder::new(&args.images, global).input(&args.query, false)?;
+    let rows = {
+        let reader = TableReader::open(query.path())?;
+        same_encoder(
+            (&args.taxonomy, made.encoder.as_deref()),
+            (&args.query, reader.encoder()),
+        )?;
+        check_dim(&args.taxonomy, taxonomy.centres().dim(), &args.query, reader.dim())?;
+        reader.rows()
+    };
     let bar = Bar::new("items", global);
     match rows {
         Some(rows) => bar.start(rows),
         None => bar.spin(),
     }
     let mut counts = vec![0u64; taxonomy.entries().len()];
-    blocks::for_each(&args.query, |block| {
+    blocks::for_each(query.path(), |block| {
         let assignments = taxonomy.assign(&block.features)?;
         assignments
             .iter()

@@ -9,6 +9,7 @@ use genus_lab::{Bench, Dataset, Experiment, LargeSettings, Report};
 
 use crate::args::{self, BenchCommand, BenchCommon, Global};
 use crate::failure::Failure;
+use crate::images::{Embedder, Input};
 use crate::output;
 use crate::progress::Bar;
 
@@ -17,7 +18,21 @@ const QUERIES: [usize; 7] = [1, 5, 10, 15, 20, 25, 30];
 
 pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
     let common = bench.experiment.common();
-    let data = Dataset::read(&common.features, common.split.as_deref())?;
+    let mut embedder = Embedder::new(&common.image_options, global);
+    let features = match (&common.features, &common.images) {
+        (Some(features), _) => features.clone(),
+        (None, Some(images)) => images.clone(),
+        (None, None) => {
+            return Err(Failure::Usage(
+                "name a feature file with --features, or images with --images".into(),
+            ));
+        }
+    };
+    let features = match common.images {
+        Some(_) => embedder.input(&features, true)?,
+        None => Input::file(&features),
+    };
+    let data = Dataset::read(features.path(), common.split.as_deref())?;
     let (query, episodes) = match &bench.experiment {
         BenchCommand::Large { tasks, .. } => (Shape::default().query, *tasks),
         BenchCommand::Queries { episodes, .. } => (Shape::default().query, episodes.episodes),

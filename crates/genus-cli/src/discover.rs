@@ -1,19 +1,20 @@
 //! `genus discover`: a pile sorted into known classes and new categories.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use genus_core::methods::Method;
 use genus_core::{
     Assignment, CentreNorm, Discover as _, Discovery, Features, Stop, Subset, Support, Task, TaskError, Taxonomy,
 };
-use genus_data::{Origin, Table, TableReader, read_table, write_taxonomy};
+use genus_data::{Origin, Table, TableReader, read_table, same_encoder, write_taxonomy};
 use genus_lab::Progress;
 
 use crate::args::{Discover, Global};
 use crate::assign::{check_dim, counted};
 use crate::blocks;
 use crate::failure::Failure;
+use crate::images::{Embedder, Input};
 use crate::output::Sink;
 use crate::progress::Bar;
 use crate::summary;
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
         }
         Rows::Streamed(count) => {
             let stream = Stream {
-                pile: &pile.path,
+                pile: pile.input.path(),
                 only_unlabelled: pile.only_unlabelled,
                 count,
             };
@@ -55,7 +56,7 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
             method: args.method.clone(),
             seed: global.seed,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            encoder: None,
+            encoder: pile.encoder,
         };
         let centres = taxonomy.centres().clone();
         let whole = Taxonomy::from_parts(entries.clone(), centres).map_err(|e| Failure::failed(e.to_string()))?;
@@ -74,9 +75,11 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
 
 /// The pile: in memory when it can be clustered at once, else to be read again block by block.
 struct Pile {
-    path: PathBuf,
+    input: Input,
     only_unlabelled: bool,
     rows: Rows,
+    /// What made the features, when their files say so.
+    encoder: Option<String>,
 }
 
 enum Rows {
@@ -86,34 +89,44 @@ enum Rows {
 
 /// Reads the examples and, up to `at_once` rows, the pile.
 fn read_input(args: &Discover, at_once: usize, global: &Global) -> Result<(Support, Pile), Failure> {
+    let mut embedder = Embedder::new(&args.images, global);
     match (&args.table, &args.support, &args.query) {
         (Some(table), ..) => {
-            let (labelled, rows) = read_mixed(table, at_once, global)?;
+            let input = embedder.input(table, false)?;
+            let encoder = TableReader::open(input.path())?.encoder().map(str::to_owned);
+            let (labelled, rows) = read_mixed(&input, table, at_once, global)?;
             let Some(labelled) = labelled else {
                 return Err(Failure::failed(format!(
-                    "{}: no row has a label; fill in the label of some examples of at least two classes",
+                    "{}: no item has a label; give some examples of at least two classes their label",
                     table.display()
                 )));
             };
             let pile = Pile {
-                path: table.clone(),
+                input,
                 only_unlabelled: true,
                 rows,
+                encoder,
             };
             Ok((support_of(table, labelled)?, pile))
         }
         (None, Some(support_path), Some(query)) => {
-            let support = support_of(support_path, read_table(support_path)?.table)?;
-            let reader = TableReader::open(query)?;
+            let examples = read_table(embedder.input(support_path, true)?.path())?;
+            let (made_by, examples) = (examples.encoder, examples.table);
+            let input = embedder.input(query, false)?;
+            let reader = TableReader::open(input.path())?;
+            same_encoder((support_path, made_by.as_deref()), (query, reader.encoder()))?;
+            let encoder = made_by.or_else(|| reader.encoder().map(str::to_owned));
+            let support = support_of(support_path, examples)?;
             check_dim(support_path, support.features().dim(), query, reader.dim())?;
             let rows = match reader.rows() {
                 Some(rows) if rows > at_once as u64 => Rows::Streamed(usize::try_from(rows).unwrap_or(usize::MAX)),
-                _ => read_up_to(query, at_once, global)?,
+                _ => read_up_to(input.path(), at_once, global)?,
             };
             let pile = Pile {
-                path: query.clone(),
+                input,
                 only_unlabelled: false,
                 rows,
+                encoder,
             };
             Ok((support, pile))
         }
@@ -135,12 +148,12 @@ fn read_up_to(path: &Path, at_once: usize, global: &Global) -> Result<Rows, Fail
 }
 
 /// The labelled rows of a table, and the others up to `at_once`.
-fn read_mixed(path: &Path, at_once: usize, global: &Global) -> Result<(Option<Table>, Rows), Failure> {
+fn read_mixed(input: &Input, named: &Path, at_once: usize, global: &Global) -> Result<(Option<Table>, Rows), Failure> {
     let mut labelled = Kept::new(usize::MAX);
     let mut pile = Kept::new(at_once);
     let bar = Bar::new("rows read", global);
     bar.spin();
-    blocks::for_each(path, |block| {
+    blocks::for_each(input.path(), |block| {
         bar.add(block.len() as u64);
         let (with, without): (Vec<usize>, Vec<usize>) = (0..block.len()).partition(|&row| block.labels[row].is_some());
         labelled.add(block.select(&with), &(0..with.len()).collect::<Vec<_>>())?;
@@ -148,11 +161,11 @@ fn read_mixed(path: &Path, at_once: usize, global: &Global) -> Result<(Option<Ta
     })?;
     if pile.count == 0 {
         return Err(Failure::failed(format!(
-            "{}: every row has a label, so there is nothing to sort; leave the label of the pile's rows empty",
-            path.display()
+            "{}: every item has a label, so there is nothing to sort; leave the label of the pile's items empty",
+            named.display()
         )));
     }
-    Ok((labelled.table, pile.finish(path)?))
+    Ok((labelled.table, pile.finish(named)?))
 }
 
 /// Rows that are kept until there are too many, and then only counted.

@@ -8,6 +8,7 @@ use genus_core::methods::MethodError;
 use genus_core::{DiscoverError, TaskError};
 use genus_data::DataError;
 use genus_lab::LabError;
+use genus_vision::{EncodeError, HubError, LoadError, SpecError};
 
 /// Why the program ends without success.
 #[derive(Debug)]
@@ -65,6 +66,30 @@ impl From<io::Error> for Failure {
 impl From<MethodError> for Failure {
     fn from(error: MethodError) -> Self {
         Failure::Usage(format!("{error}; `genus methods` shows all of them"))
+    }
+}
+
+impl From<SpecError> for Failure {
+    fn from(error: SpecError) -> Self {
+        Failure::Usage(format!("{error}; `genus encoders list` shows all of them"))
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        Failure::failed(error.to_string())
+    }
+}
+
+impl From<HubError> for Failure {
+    fn from(error: HubError) -> Self {
+        Failure::failed(error.to_string())
+    }
+}
+
+impl From<EncodeError> for Failure {
+    fn from(error: EncodeError) -> Self {
+        Failure::failed(error.to_string())
     }
 }
 

@@ -7,9 +7,13 @@ mod args;
 mod assign;
 mod bench;
 mod blocks;
+mod cache;
 mod demo;
 mod discover;
+mod embed;
+mod encoders;
 mod failure;
+mod images;
 mod methods;
 mod output;
 mod progress;
@@ -32,6 +36,7 @@ fn main() -> ExitCode {
     // Half-written files are removed before an interrupt ends the program.
     let handler = ctrlc::set_handler(|| {
         genus_data::discard_unfinished();
+        images::discard_temporary();
         std::process::exit(130);
     });
     if let Err(e) = handler {
@@ -67,9 +72,12 @@ fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Discover(discover) => discover::run(discover, &args.global),
         Command::Assign(assign) => assign::run(assign, &args.global),
+        Command::Embed(embed) => embed::run(embed, &args.global),
         Command::Bench(bench) => bench::run(bench, &args.global),
         Command::Demo(demo) => demo::run(demo, &args.global),
         Command::Methods => methods::run(),
+        Command::Encoders { command } => encoders::run(command, &args.global),
+        Command::Cache { command } => cache::run(command),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Args::command(), "genus", &mut script);

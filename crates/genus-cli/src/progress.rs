@@ -31,6 +31,16 @@ impl Bar {
         }
     }
 
+    /// Shows bytes on their way; with no total when nobody knows it.
+    pub(crate) fn bytes(&self, total: Option<u64>) {
+        let Some(total) = total else { return self.spin() };
+        self.start(total);
+        let template = "{msg} {wide_bar:.green/dim} {bytes}/{total_bytes} · {bytes_per_sec} · {eta} left";
+        if let (Some(bar), Ok(style)) = (self.bar.get(), ProgressStyle::with_template(template)) {
+            bar.set_style(style);
+        }
+    }
+
     /// Shows something of unknown length.
     pub(crate) fn spin(&self) {
         let bar = self.bar.get_or_init(|| {

@@ -10,6 +10,21 @@ use genus_core::{Kind, TaxonomyEntry};
 const LISTED: usize = 24;
 const BAR: usize = 24;
 
+/// A number of bytes in the unit that suits it.
+pub(crate) fn bytes(count: u64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB"];
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    match unit {
+        0 => format!("{count} B"),
+        _ => format!("{value:.1} {}", units[unit]),
+    }
+}
+
 /// The categories with their sizes: known classes in order, new groups from large to small.
 pub(crate) fn text(entries: &[TaxonomyEntry], how: &str, time: Duration) -> String {
     let of = |kind: Kind| entries.iter().filter(move |entry| entry.kind == kind);

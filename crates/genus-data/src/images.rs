@@ -39,21 +39,30 @@ pub struct ImageList {
     pub skipped: Vec<(PathBuf, String)>,
 }
 
-/// Whether a path given as input means images rather than a feature file: a folder, a `.txt` file, `-` for the standard
-/// input, or a `.csv`, `.jsonl` or `.parquet` file that has a column of paths and no features.
+/// Whether a path given as input means images rather than a feature file: a folder, an image, a `.txt` file, `-` for the
+/// standard input, or a `.csv`, `.jsonl` or `.parquet` file that has a column of paths and no features.
 pub fn is_image_source(path: impl AsRef<Path>) -> Result<bool, DataError> {
     let path = path.as_ref();
-    if path.as_os_str() == STANDARD_INPUT || path.is_dir() {
+    if path.as_os_str() == STANDARD_INPUT || path.is_dir() || has_image_extension(path) {
         return Ok(true);
     }
     manifest::is_manifest(path)
 }
 
-/// Lists the images of a folder or a manifest, whichever the path is.
+/// Lists the images of a folder or a manifest, or the one image, whichever the path is.
 pub fn list_images(path: impl AsRef<Path>) -> Result<ImageList, DataError> {
     let path = path.as_ref();
     if path.as_os_str() != STANDARD_INPUT && path.is_dir() {
         list_folder(path)
+    } else if has_image_extension(path) {
+        Ok(ImageList {
+            items: vec![ImageItem {
+                id: path.display().to_string(),
+                path: path.to_owned(),
+                label: None,
+            }],
+            skipped: Vec::new(),
+        })
     } else {
         list_manifest(path)
     }

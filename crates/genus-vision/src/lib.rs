@@ -1,7 +1,8 @@
 //! Images to features.
 //!
 //! An [`Encoder`] is a pretrained network with the [`Transform`] that its images go through: [`decode`] the file, apply
-//! the transform, encode.
+//! the transform, encode. [`EncoderSpec`] finds one by its name and loads its weights; [`Embedding`] runs many files
+//! through it.
 //!
 //! ```
 //! use genus_vision::{Filter, Limits, Transform, decode};
@@ -29,12 +30,20 @@
 //! # Ok::<(), genus_vision::ImageError>(())
 //! ```
 
+mod catalogue;
+mod embed;
 mod encoder;
 mod hub;
 mod image;
+mod networks;
+mod portable;
 mod weights;
 
+pub use catalogue::{EncoderSpec, LoadError, MODELS, Model, SpecError};
+pub use embed::{ContentHash, Embedding, Memory, NoMemory};
 pub use encoder::{EncodeError, Encoder, Fingerprint};
 pub use hub::{Hub, HubError, HubSettings};
 pub use image::{Filter, ImageError, Limits, Rgb, Transform, decode, read_file};
+pub use networks::{Architecture, ArchitectureError, LiteKind, Positions, ResNetKind, VitShape};
+pub use portable::PortableEncoder;
 pub use weights::{Tensor, Weights, WeightsError, read_weights, read_weights_from};

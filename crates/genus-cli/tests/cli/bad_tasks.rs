@@ -102,9 +102,9 @@ fn examples_without_a_label_are_named() {
     folder.discover_fails(FILES, &mentions);
     // A table with no label at all, and one with nothing but labels.
     folder.write("bare.csv", csv(&unlabelled(&pile)));
-    folder.discover_fails("bare.csv", &["bare.csv", "no row has a label"]);
+    folder.discover_fails("bare.csv", &["bare.csv", "no item has a label"]);
     folder.write("full.csv", csv(&pile));
-    folder.discover_fails("full.csv", &["full.csv", "every row has a label", "nothing to sort"]);
+    folder.discover_fails("full.csv", &["full.csv", "every item has a label", "nothing to sort"]);
 }
 
 #[test]
@@ -234,5 +234,5 @@ fn too_few_classes_are_counted() {
 fn features_without_labels_cannot_be_scored() {
     let folder = Folder::new();
     folder.write("features.csv", csv(&unlabelled(&labelled(6, 8))));
-    folder.fails(SMALL, &["features.csv", "no row has a label"]);
+    folder.fails(SMALL, &["features.csv", "no item has a label"]);
 }

@@ -13,6 +13,9 @@ fn help_shows_every_option_and_examples() {
     insta::assert_snapshot!("genus", help_of(""));
     insta::assert_snapshot!("discover", help_of("discover"));
     insta::assert_snapshot!("assign", help_of("assign"));
+    insta::assert_snapshot!("embed", help_of("embed"));
+    insta::assert_snapshot!("encoders", help_of("encoders"));
+    insta::assert_snapshot!("cache", help_of("cache"));
     insta::assert_snapshot!("bench", help_of("bench"));
     insta::assert_snapshot!("bench_main", help_of("bench main"));
     insta::assert_snapshot!("bench_large", help_of("bench large"));
@@ -22,7 +25,24 @@ fn help_shows_every_option_and_examples() {
 #[test]
 fn every_command_has_examples() {
     let benches = ["main", "realtime", "large", "queries", "tasks", "alpha", "threshold"];
-    let commands = ["", "discover", "assign", "bench", "demo", "methods", "completions"].map(str::to_owned);
+    let commands = [
+        "",
+        "discover",
+        "assign",
+        "embed",
+        "bench",
+        "demo",
+        "methods",
+        "encoders",
+        "encoders list",
+        "encoders info",
+        "encoders pull",
+        "cache",
+        "cache info",
+        "cache clear",
+        "completions",
+    ]
+    .map(str::to_owned);
     for command in commands.into_iter().chain(benches.map(|name| format!("bench {name}"))) {
         let help = help_of(&command);
         let (_, examples) = help

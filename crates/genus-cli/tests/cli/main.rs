@@ -13,6 +13,7 @@ mod determinism;
 mod discover;
 mod formats;
 mod help;
+mod images;
 mod mistakes;
 mod pipes;
 mod support;

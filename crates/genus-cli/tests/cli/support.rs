@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 /// A folder that the program runs in and that goes with the test.
 pub(crate) struct Folder {
     folder: tempfile::TempDir,
+    /// Where the program keeps what it remembers; beside the folder, whose content tests compare.
+    caches: tempfile::TempDir,
 }
 
 /// What a run of the program gave.
@@ -23,6 +25,7 @@ impl Folder {
     pub(crate) fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
+            caches: tempfile::tempdir().unwrap(),
         }
     }
 
@@ -57,6 +60,12 @@ impl Folder {
             .current_dir(self.folder.path())
             // The width of help comes from whatever terminal there is.
             .stdin(Stdio::null())
+            .env("GENUS_CACHE", self.caches.path().join("genus"))
+            // Tests never ask the network.
+            .env("HF_HOME", self.caches.path().join("hub"))
+            .env("HF_HUB_OFFLINE", "1")
+            .env_remove("HF_HUB_CACHE")
+            .env_remove("HF_ENDPOINT")
             .env_remove("COLUMNS")
             .env_remove("LINES")
             .env_remove("CLICOLOR")

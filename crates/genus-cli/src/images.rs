@@ -1,0 +1,237 @@
+//! Images wherever features are taken: they are embedded on the way in, each once.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Instant;
+
+use genus_data::{FeatureCache, FeatureWriter, ImageList, default_root, is_image_source, list_images};
+use genus_lab::Progress;
+use genus_vision::{ContentHash, Embedding, Encoder, EncoderSpec, Hub, Limits, Memory, NoMemory, PortableEncoder};
+
+use crate::args::{EncoderChoice, Global, ImageOptions};
+use crate::failure::Failure;
+use crate::progress::Bar;
+use crate::summary;
+
+/// How many unusable images are named one by one.
+const NAMED: usize = 10;
+
+/// Folders to remove when an interrupt ends the program.
+static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Removes what was made for this run only.
+pub(crate) fn discard_temporary() {
+    if let Ok(mut folders) = TEMPORARY.lock() {
+        for folder in folders.drain(..) {
+            std::fs::remove_dir_all(folder).ok();
+        }
+    }
+}
+
+/// A feature file: the one that was named, or that of the images that were.
+pub(crate) struct Input {
+    path: PathBuf,
+    /// Keeps a file that was made for this run as long as it is needed.
+    _temporary: Option<tempfile::TempDir>,
+}
+
+impl Input {
+    /// A feature file as it is.
+    pub(crate) fn file(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            _temporary: None,
+        }
+    }
+
+    /// The feature file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// What makes features of images; the encoder is loaded when the first images come.
+pub(crate) struct Embedder<'a> {
+    options: &'a ImageOptions,
+    global: &'a Global,
+    encoder: Option<PortableEncoder>,
+}
+
+impl<'a> Embedder<'a> {
+    pub(crate) fn new(options: &'a ImageOptions, global: &'a Global) -> Self {
+        Self {
+            options,
+            global,
+            encoder: None,
+        }
+    }
+
+    /// The features of what a path names. Images are embedded; a feature file is taken as it is.
+    pub(crate) fn input(&mut self, path: &Path, needs_labels: bool) -> Result<Input, Failure> {
+        if !is_image_source(path)? {
+            return Ok(Input::file(path));
+        }
+        let list = list_images(path)?;
+        if let Some(item) = list.items.iter().find(|item| needs_labels && item.label.is_none()) {
+            return Err(Failure::failed(format!(
+                "{}: the image {} has no label; put the examples of each class into a folder of its name, or name their \
+                 classes in a manifest with the columns path and label",
+                path.display(),
+                item.id
+            )));
+        }
+        let folder = tempfile::Builder::new().prefix("genus-").tempdir().map_err(|e| {
+            Failure::failed(format!(
+                "cannot make a temporary folder in {}: {e}",
+                std::env::temp_dir().display()
+            ))
+        })?;
+        if let Ok(mut folders) = TEMPORARY.lock() {
+            folders.push(folder.path().to_owned());
+        }
+        let name = path.file_name().map_or("images".into(), |name| name.to_string_lossy());
+        let file = folder.path().join(format!("{name}.parquet"));
+        self.embed(&list, path, &file)?;
+        Ok(Input {
+            path: file,
+            _temporary: Some(folder),
+        })
+    }
+
+    /// Writes the features of a list of images to a file.
+    pub(crate) fn embed(&mut self, list: &ImageList, source: &Path, file: &Path) -> Result<(), Failure> {
+        let start = Instant::now();
+        let (options, global) = (self.options, self.global);
+        let encoder = match self.encoder.take() {
+            Some(encoder) => encoder,
+            None => load(&options.encoder, global)?,
+        };
+        let encoder = self.encoder.insert(encoder);
+        let fingerprint = encoder.fingerprint().as_str();
+        let cache = match options.no_cache {
+            true => None,
+            false => Some(FeatureCache::open(&cache_root()?, fingerprint, encoder.dim())?),
+        };
+        let remembered = cache.as_ref().map(Remembered);
+        let memory: &dyn Memory = match &remembered {
+            Some(remembered) => remembered,
+            None => &NoMemory,
+        };
+        let with_labels = list.items.iter().any(|item| item.label.is_some());
+        let mut writer = FeatureWriter::create(file, encoder.dim(), Some(fingerprint), with_labels)?;
+        let bar = Bar::new("images", global);
+        bar.start(list.items.len() as u64);
+        let embedding = Embedding {
+            limits: Limits {
+                file_bytes: options.max_file_mb.saturating_mul(1 << 20),
+                pixels: options.max_megapixels.saturating_mul(1_000_000),
+            },
+            ..Embedding::default()
+        };
+        let mut skipped: Vec<(String, String)> = list
+            .skipped
+            .iter()
+            .map(|(path, reason)| (path.display().to_string(), reason.clone()))
+            .collect();
+        if let (true, Some((path, reason))) = (options.strict, skipped.first()) {
+            return Err(Failure::failed(format!("{path}: {reason} (--strict)")));
+        }
+        let files: Vec<&Path> = list.items.iter().map(|item| item.path.as_path()).collect();
+        let mut written = 0;
+        embedding.run(encoder, &files, memory, |at, features| {
+            let item = &list.items[at];
+            match features {
+                Ok(row) => {
+                    writer.write(std::slice::from_ref(&item.id), std::slice::from_ref(&item.label), &row)?;
+                    written += 1;
+                }
+                Err(error) if options.strict => {
+                    return Err(Failure::failed(format!("{}: {error} (--strict)", item.path.display())));
+                }
+                Err(error) => skipped.push((item.path.display().to_string(), error.to_string())),
+            }
+            bar.step();
+            Ok::<(), Failure>(())
+        })?;
+        drop(bar);
+        report_skipped(&skipped);
+        if written == 0 {
+            return Err(Failure::failed(format!(
+                "{}: not one image could be read",
+                source.display()
+            )));
+        }
+        writer.finish()?;
+        if !global.quiet {
+            let seconds = start.elapsed().as_secs_f64();
+            anstream::eprintln!(
+                "{} images embedded with {} in {seconds:.1} s ({:.1} images/s)",
+                summary::thousands(written),
+                options.encoder.encoder,
+                written as f64 / seconds.max(1e-9)
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Unusable images are said even when nothing else is: they are missing from the result.
+fn report_skipped(skipped: &[(String, String)]) {
+    for (path, reason) in skipped.iter().take(NAMED) {
+        anstream::eprintln!("skipped {path}: {reason}");
+    }
+    if skipped.len() > NAMED {
+        anstream::eprintln!("skipped {} images in all", summary::thousands(skipped.len() as u64));
+    }
+}
+
+/// The encoder that was asked for, with its weights.
+pub(crate) fn load(choice: &EncoderChoice, global: &Global) -> Result<PortableEncoder, Failure> {
+    let spec = EncoderSpec::parse(&choice.encoder)?;
+    let weights = match &choice.weights {
+        Some(path) => path.clone(),
+        None => fetch(&spec, global)?,
+    };
+    Ok(spec.load(weights)?)
+}
+
+/// The weights of a named encoder, from the hub's cache or the hub.
+pub(crate) fn fetch(spec: &EncoderSpec, global: &Global) -> Result<PathBuf, Failure> {
+    let Some((repo, file)) = spec.model.hub else {
+        return Err(Failure::Usage(format!(
+            "the encoder `{}` has no weights of its own; name a file with --weights",
+            spec.model.name
+        )));
+    };
+    let bar = Bar::new("downloading", global);
+    let mut before = 0;
+    let path = Hub::from_env().fetch(repo, file, &mut |done, total| {
+        if before == 0 {
+            bar.bytes(total);
+        }
+        bar.add(done.saturating_sub(before));
+        before = done;
+    })?;
+    Ok(path)
+}
+
+/// Where features are remembered.
+pub(crate) fn cache_root() -> Result<PathBuf, Failure> {
+    default_root().ok_or_else(|| {
+        Failure::failed("there is no home folder to keep the feature cache in; set GENUS_CACHE, or use --no-cache")
+    })
+}
+
+/// The feature cache as the memory of the embedding.
+struct Remembered<'a>(&'a FeatureCache);
+
+impl Memory for Remembered<'_> {
+    fn recall(&self, content: &ContentHash) -> Option<Vec<f32>> {
+        self.0.get(content)
+    }
+
+    fn remember(&self, content: &ContentHash, features: &[f32]) {
+        // A cache that cannot be written (a full disk, say) costs time later, not the result now.
+        self.0.put(content, features).ok();
+    }
+}

@@ -1,0 +1,375 @@
+//! Images in: `embed`, and images wherever features are taken. The encoder is a tiny transformer of made-up weights, which
+//! tells colours apart; that is all that is asked of it here.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use safetensors::tensor::{Dtype, TensorView};
+
+use super::support::Folder;
+
+const DIM: usize = 16;
+const ENCODER: &str = "--encoder vit:heads=2,size=32 --weights tiny.safetensors";
+
+/// Numbers that depend on a name and a place only.
+fn made_up(name: &str, count: usize) -> Vec<f32> {
+    let seed = name
+        .bytes()
+        .fold(7u64, |hash, byte| hash.wrapping_mul(31).wrapping_add(u64::from(byte)));
+    let mut state = seed;
+    (0..count)
+        .map(|_| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+        })
+        .collect()
+}
+
+/// The weights of a vision transformer of one block for patches of 16 pixels.
+fn tiny_vit(patches: usize) -> Vec<u8> {
+    let mut tensors: BTreeMap<String, (Vec<usize>, Vec<f32>)> = BTreeMap::new();
+    let mut add = |name: &str, shape: &[usize], scale: f32| {
+        let values = made_up(name, shape.iter().product())
+            .into_iter()
+            .map(|v| v * scale)
+            .collect();
+        tensors.insert(name.to_owned(), (shape.to_vec(), values));
+    };
+    add("cls_token", &[1, 1, DIM], 1.0);
+    add("pos_embed", &[1, patches + 1, DIM], 0.1);
+    add("patch_embed.proj.weight", &[DIM, 3, 16, 16], 0.1);
+    add("patch_embed.proj.bias", &[DIM], 0.1);
+    for norm in ["blocks.0.norm1", "blocks.0.norm2", "norm"] {
+        add(&format!("{norm}.weight"), &[DIM], 1.0);
+        add(&format!("{norm}.bias"), &[DIM], 0.1);
+    }
+    for (name, inputs, outputs) in [
+        ("attn.qkv", DIM, 3 * DIM),
+        ("attn.proj", DIM, DIM),
+        ("mlp.fc1", DIM, 2 * DIM),
+        ("mlp.fc2", 2 * DIM, DIM),
+    ] {
+        add(&format!("blocks.0.{name}.weight"), &[outputs, inputs], 0.7);
+        add(&format!("blocks.0.{name}.bias"), &[outputs], 0.1);
+    }
+    let bytes: BTreeMap<String, (Vec<usize>, Vec<u8>)> = tensors
+        .into_iter()
+        .map(|(name, (shape, values))| (name, (shape, values.iter().flat_map(|v| v.to_le_bytes()).collect())))
+        .collect();
+    let views = bytes.iter().map(|(name, (shape, bytes))| {
+        let view = TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap();
+        (name.clone(), view)
+    });
+    safetensors::serialize(views, None).unwrap()
+}
+
+/// A BMP file of 40 × 40 pixels of about one colour.
+fn bmp(colour: [u8; 3], seed: usize) -> Vec<u8> {
+    const SIDE: u32 = 40;
+    let mut file = b"BM".to_vec();
+    let size = 54 + SIDE * SIDE * 3;
+    for value in [size, 0, 54, 40, SIDE, SIDE] {
+        file.extend(value.to_le_bytes());
+    }
+    file.extend(1u16.to_le_bytes());
+    file.extend(24u16.to_le_bytes());
+    file.extend([0; 24]);
+    let noise = made_up(&format!("noise {seed}"), (SIDE * SIDE * 3) as usize);
+    for (at, noise) in noise.into_iter().enumerate() {
+        let level = f32::from(colour[2 - at % 3]) + 20.0 * noise;
+        file.push(level.clamp(0.0, 255.0) as u8);
+    }
+    file
+}
+
+const COLOURS: [(&str, [u8; 3]); 4] = [
+    ("red", [220, 30, 30]),
+    ("green", [30, 200, 40]),
+    ("blue", [30, 40, 220]),
+    ("grey", [128, 128, 128]),
+];
+
+/// A folder with the weights, examples of red and green, and photos of red, green, blue and grey.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("tiny.safetensors", tiny_vit(4));
+    for (number, (name, colour)) in COLOURS.into_iter().enumerate() {
+        for at in 0..6 {
+            if number < 2 && at < 3 {
+                folder.write(&format!("labelled/{name}/{at}.bmp"), bmp(colour, 100 * number + at));
+            }
+            folder.write(
+                &format!("photos/{name}-{at}.bmp"),
+                bmp(colour, 1000 + 100 * number + at),
+            );
+        }
+    }
+    folder
+}
+
+#[test]
+fn folders_of_images_are_sorted() {
+    let folder = folder();
+    let command = format!("discover --support labelled --query photos {ENCODER}");
+    let rows = folder.genus(&command).rows();
+    assert_eq!(rows.len(), 24);
+    for row in &rows {
+        let colour = row.id.split('-').next().unwrap();
+        match colour {
+            "red" | "green" => assert_eq!((row.category.as_str(), row.kind.as_str()), (colour, "known"), "{row:?}"),
+            _ => assert_eq!(row.kind, "new", "{row:?}"),
+        }
+    }
+    // The same from a table of all of them, from the taxonomy, and from feature files.
+    let all = folder
+        .genus(&format!(
+            "discover --support labelled --query photos {ENCODER} --out result"
+        ))
+        .success();
+    assert!(all.stderr.contains("24 images embedded"), "{}", all.stderr);
+    let again = folder
+        .genus(&format!("assign --taxonomy result --query photos {ENCODER}"))
+        .rows();
+    assert!(again.iter().zip(&rows).all(|(a, b)| a.category == b.category));
+    folder.genus(&format!("embed labelled {ENCODER} -o s.npz")).success();
+    folder.genus(&format!("embed photos {ENCODER} -o q.parquet")).success();
+    assert_eq!(folder.genus("discover --support s.npz --query q.parquet").rows(), rows);
+}
+
+#[test]
+fn features_are_the_same_in_every_format_and_at_any_number_of_threads() {
+    let folder = folder();
+    folder.write("list.txt", "photos/red-0.bmp\n# a comment\nphotos/blue-3.bmp\n");
+    folder.write(
+        "table.csv",
+        "path,id,label\nphotos/red-0.bmp,a,red\nphotos/blue-3.bmp,b,\n",
+    );
+    let features = |name: &str| {
+        let text = folder.read(name);
+        let rows = text
+            .lines()
+            .skip(1)
+            .map(|line| line.split(',').skip(2).map(str::to_owned).collect::<Vec<_>>());
+        rows.collect::<Vec<_>>()
+    };
+    folder
+        .genus(&format!("embed list.txt {ENCODER} -o list.csv --no-cache --threads 1"))
+        .success();
+    folder
+        .genus(&format!(
+            "embed table.csv {ENCODER} -o table.out.csv --no-cache --threads 3"
+        ))
+        .success();
+    assert_eq!(features("list.csv").len(), 2);
+    assert_eq!(
+        folder
+            .read("table.out.csv")
+            .lines()
+            .nth(1)
+            .unwrap()
+            .split(',')
+            .take(2)
+            .collect::<Vec<_>>(),
+        ["a", "red"]
+    );
+    let last = |rows: Vec<Vec<String>>| {
+        rows.into_iter()
+            .map(|row| row[row.len() - DIM..].to_vec())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(last(features("list.csv")), last(features("table.out.csv")));
+    for format in ["parquet", "npz", "safetensors", "jsonl"] {
+        folder.genus(&format!("embed photos {ENCODER} -o f.{format}")).success();
+        folder
+            .genus(&format!("embed labelled {ENCODER} -o s.{format}"))
+            .success();
+        let rows = folder
+            .genus(&format!("discover --support s.{format} --query f.{format}"))
+            .rows();
+        assert_eq!(rows[0].id, "blue-0.bmp", "{format}");
+    }
+    folder.fails(&format!("embed photos {ENCODER} -o f.npy"), &["f.npy", ".npz"]);
+}
+
+#[test]
+fn an_image_is_embedded_once() {
+    let folder = folder();
+    let none = folder.genus("cache info").success();
+    assert!(none.text().contains("nothing is remembered"), "{}", none.text());
+    folder.genus(&format!("embed photos {ENCODER} -o a.csv")).success();
+    let info = folder.genus("cache info").success();
+    assert!(info.text().contains("24 images"), "{}", info.text());
+    // The same content under another name needs no network: the features come back bit for bit.
+    fs::copy(folder.path("photos/red-0.bmp"), folder.path("copy.bmp")).unwrap();
+    folder.write("one.txt", "copy.bmp\n");
+    folder.genus(&format!("embed one.txt {ENCODER} -o b.csv")).success();
+    let row = |name: &str, start: &str| {
+        let text = folder.read(name);
+        let line = text.lines().find(|line| line.starts_with(start)).unwrap();
+        let cells: Vec<String> = line.split(',').map(str::to_owned).collect();
+        cells[cells.len() - DIM..].to_vec()
+    };
+    assert_eq!(row("a.csv", "red-0"), row("b.csv", "copy"));
+    assert!(folder.genus("cache info").text().contains("24 images"));
+    folder
+        .genus(&format!("embed photos {ENCODER} -o c.csv --no-cache"))
+        .success();
+    assert_eq!(folder.read("a.csv"), folder.read("c.csv"));
+    folder.genus("cache clear").success();
+    assert!(folder.genus("cache info").text().contains("nothing is remembered"));
+}
+
+#[test]
+fn features_of_different_encoders_do_not_mix() {
+    let folder = folder();
+    folder.genus(&format!("embed labelled {ENCODER} -o s.npz")).success();
+    folder
+        .genus("embed photos --encoder vit:heads=4,size=32 --weights tiny.safetensors -o q.npz")
+        .success();
+    folder.discover_fails(
+        "--support s.npz --query q.npz",
+        &["s.npz", "q.npz", "2 heads", "4 heads", "embed"],
+    );
+    folder
+        .genus(&format!(
+            "discover --support s.npz --query photos {ENCODER} --out result"
+        ))
+        .success();
+    folder.fails("assign --taxonomy result --query q.npz", &["result", "q.npz", "heads"]);
+}
+
+#[test]
+fn what_cannot_be_read_is_skipped_and_said() {
+    let folder = folder();
+    let good = bmp([220, 30, 30], 5);
+    folder.write("photos/aa-text.jpg", "this is no picture");
+    folder.write("photos/ab-empty.png", "");
+    folder.write("photos/ac-cut.bmp", &good[..good.len() / 2]);
+    let outcome = folder.genus(&format!("embed photos {ENCODER} -o f.csv")).success();
+    for name in ["aa-text.jpg", "ab-empty.png", "ac-cut.bmp"] {
+        assert!(
+            outcome.stderr.contains(&format!("skipped photos/{name}: ")),
+            "{}",
+            outcome.stderr
+        );
+    }
+    assert_eq!(folder.read("f.csv").lines().count(), 25);
+    folder.fails(
+        &format!("embed photos {ENCODER} -o g.csv --strict"),
+        &["photos/aa-text.jpg", "--strict"],
+    );
+    // What is too large is named with its limit.
+    let outcome = folder.genus(&format!(
+        "embed photos {ENCODER} -o f.csv --max-megapixels 0 --no-cache"
+    ));
+    assert_eq!(outcome.code, Some(1));
+    assert!(
+        outcome.stderr.contains("skipped 27 images in all"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(outcome.stderr.contains("not one image"), "{}", outcome.stderr);
+}
+
+#[test]
+fn mistakes_with_images_are_explained() {
+    let folder = folder();
+    folder.write("none/readme.txt", "nothing here");
+    folder.write("broken.safetensors", "nonsense");
+    folder.write("other.safetensors", tiny_vit(6));
+    folder.fails(&format!("embed none {ENCODER} -o f.csv"), &["none", "jpg"]);
+    folder.fails(&format!("embed nowhere {ENCODER} -o f.csv"), &["nowhere"]);
+    folder.fails(
+        "embed photos --encoder vit --weights broken.safetensors -o f.csv",
+        &["broken.safetensors"],
+    );
+    folder.fails(
+        "embed photos --encoder vit:size=32 --weights other.safetensors -o f.csv",
+        &["position"],
+    );
+    folder.fails(
+        "embed photos --encoder vit:size=33,heads=2 --weights tiny.safetensors -o f.csv",
+        &["33", "16"],
+    );
+    let message = folder.fails(
+        "embed photos --encoder resnet18 --weights tiny.safetensors -o f.csv",
+        &["tiny.safetensors"],
+    );
+    assert!(message.contains("missing") && message.contains("surplus"), "{message}");
+    folder.fails(
+        "embed photos --encoder dino-vitb16 -o f.csv",
+        &["facebook/dino-vitb16", "pytorch_model.bin", "--weights"],
+    );
+    folder.fails(
+        &format!("discover --support photos --query photos {ENCODER}"),
+        &["photos", "label", "folder"],
+    );
+    for (arguments, word) in [
+        ("embed photos --encoder dinosaur -o f.csv", "genus encoders list"),
+        ("embed photos --encoder vit -o f.csv", "--weights"),
+        ("embed photos --encoder vit:heads=none -o f.csv", "heads"),
+        ("embed photos --encoder resnet18:heads=3 -o f.csv", "size"),
+        ("bench main", "--features"),
+    ] {
+        let outcome = folder.genus(arguments);
+        assert_eq!(outcome.code, Some(2), "{arguments}\n{}", outcome.stderr);
+        assert!(outcome.stderr.contains(word), "{arguments}\n{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn a_bench_runs_on_images() {
+    let folder = folder();
+    for (number, (name, colour)) in COLOURS.into_iter().enumerate() {
+        for at in 0..6 {
+            folder.write(&format!("data/{name}/{at}.bmp"), bmp(colour, 7000 + 100 * number + at));
+        }
+    }
+    let shape = "--way 2 --new 2 --shot 2 --query 3 --episodes 5 --methods shc";
+    let images = folder
+        .genus(&format!("bench main --images data {ENCODER} {shape}"))
+        .success();
+    folder.genus(&format!("embed data {ENCODER} -o data.npz")).success();
+    let features = folder
+        .genus(&format!("bench main --features data.npz {shape}"))
+        .success();
+    let table = |text: &str| {
+        text.lines()
+            .filter(|line| line.starts_with('|'))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert!(table(images.text()).len() > 2);
+    assert_eq!(table(images.text()), table(features.text()));
+}
+
+#[test]
+fn encoders_are_listed_and_explained() {
+    let folder = folder();
+    insta::assert_snapshot!("encoders_list", folder.genus("encoders list").success().text());
+    insta::assert_snapshot!(
+        "encoders_info",
+        folder.genus("encoders info dinov2-small").success().text()
+    );
+    let info = folder
+        .genus("encoders info vit:heads=2,size=32 --weights tiny.safetensors")
+        .success();
+    insta::assert_snapshot!("encoders_info_weights", info.text());
+}
+
+#[test]
+fn a_list_may_come_from_the_standard_input() {
+    let folder = folder();
+    let mut command = folder.command(&format!("embed - {ENCODER} -o f.csv"));
+    folder.write("paths", "photos/red-0.bmp\0photos/blue-1.bmp\0");
+    let output = command
+        .stdin(fs::File::open(folder.path("paths")).unwrap())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(folder.read("f.csv").lines().count(), 3);
+    // Nothing that is not asked for goes to the standard output.
+    assert!(output.stdout.is_empty());
+}

@@ -1,0 +1,361 @@
+//! The encoders that have a name.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::image::{Filter, Transform};
+use crate::networks::{Architecture, ArchitectureError, LiteKind, Positions, ResNetKind, VitShape};
+use crate::portable::PortableEncoder;
+use crate::weights::{WeightsError, read_weights};
+
+/// An encoder that has a name: its architecture, its transform, and where its weights are.
+#[derive(Clone, Copy, Debug)]
+pub struct Model {
+    /// The name on the command line.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub about: &'static str,
+    /// The network.
+    pub architecture: Architecture,
+    /// What images go through.
+    pub transform: Transform,
+    /// The number of features; 0 when only the weights tell.
+    pub dim: usize,
+    /// The weights on the Hugging Face hub: repository and file.
+    pub hub: Option<(&'static str, &'static str)>,
+    /// The licence of the weights.
+    pub licence: &'static str,
+}
+
+const IMAGENET_MEAN: [f32; 3] = [0.485, 0.456, 0.406];
+const IMAGENET_STD: [f32; 3] = [0.229, 0.224, 0.225];
+
+const fn imagenet(filter: Filter) -> Transform {
+    Transform {
+        resize: 256,
+        filter,
+        crop: 224,
+        mean: IMAGENET_MEAN,
+        std: IMAGENET_STD,
+    }
+}
+
+const fn lite(resize: usize, crop: usize) -> Transform {
+    Transform {
+        resize,
+        filter: Filter::Bicubic,
+        crop,
+        // The numbers of the networks' own port from TensorFlow: (v − 127) / 128 on the scale of 0 to 255.
+        mean: [127.0 / 255.0; 3],
+        std: [128.0 / 255.0; 3],
+    }
+}
+
+const fn vit(patch: usize, dim: usize, depth: usize, registers: usize, layer_scale: bool) -> Architecture {
+    Architecture::Vit {
+        shape: Some(VitShape {
+            patch,
+            dim,
+            depth,
+            heads: dim / 64,
+            hidden: 4 * dim,
+            registers,
+            layer_scale,
+        }),
+        positions: if registers > 0 {
+            Positions::Smoothed
+        } else {
+            Positions::Dino
+        },
+        heads: None,
+    }
+}
+
+const fn dino(name: &'static str, about: &'static str, repo: &'static str, patch: usize, dim: usize) -> Model {
+    Model {
+        name,
+        about,
+        architecture: vit(patch, dim, 12, 0, false),
+        transform: imagenet(Filter::Bicubic),
+        dim,
+        hub: Some((repo, "pytorch_model.bin")),
+        licence: "Apache-2.0",
+    }
+}
+
+const fn dinov2(
+    name: &'static str,
+    about: &'static str,
+    repo: &'static str,
+    dim: usize,
+    depth: usize,
+    registers: usize,
+) -> Model {
+    Model {
+        name,
+        about,
+        architecture: vit(14, dim, depth, registers, true),
+        transform: imagenet(Filter::Bicubic),
+        dim,
+        hub: Some((repo, "model.safetensors")),
+        licence: "Apache-2.0",
+    }
+}
+
+/// All of them, the paper's first.
+pub const MODELS: [Model; 15] = [
+    dino(
+        "dino-vitb16",
+        "DINO ViT-B/16, the encoder of the paper",
+        "facebook/dino-vitb16",
+        16,
+        768,
+    ),
+    dino(
+        "dino-vitb8",
+        "DINO ViT-B/8: finer patches, four times the work",
+        "facebook/dino-vitb8",
+        8,
+        768,
+    ),
+    dino(
+        "dino-vits16",
+        "DINO ViT-S/16: a quarter of the work",
+        "facebook/dino-vits16",
+        16,
+        384,
+    ),
+    dino("dino-vits8", "DINO ViT-S/8", "facebook/dino-vits8", 8, 384),
+    dinov2("dinov2-small", "DINOv2 ViT-S/14", "facebook/dinov2-small", 384, 12, 0),
+    dinov2("dinov2-base", "DINOv2 ViT-B/14", "facebook/dinov2-base", 768, 12, 0),
+    dinov2("dinov2-large", "DINOv2 ViT-L/14", "facebook/dinov2-large", 1024, 24, 0),
+    dinov2(
+        "dinov2-small-reg",
+        "DINOv2 ViT-S/14 with registers",
+        "facebook/dinov2-with-registers-small",
+        384,
+        12,
+        4,
+    ),
+    dinov2(
+        "dinov2-base-reg",
+        "DINOv2 ViT-B/14 with registers",
+        "facebook/dinov2-with-registers-base",
+        768,
+        12,
+        4,
+    ),
+    dinov2(
+        "dinov2-large-reg",
+        "DINOv2 ViT-L/14 with registers",
+        "facebook/dinov2-with-registers-large",
+        1024,
+        24,
+        4,
+    ),
+    Model {
+        name: "resnet18",
+        about: "ResNet-18 trained on ImageNet by torchvision",
+        architecture: Architecture::ResNet(ResNetKind::ResNet18),
+        transform: imagenet(Filter::Bilinear),
+        dim: 512,
+        hub: Some(("timm/resnet18.tv_in1k", "model.safetensors")),
+        licence: "BSD-3-Clause",
+    },
+    Model {
+        name: "resnet50",
+        about: "ResNet-50 trained on ImageNet by torchvision",
+        architecture: Architecture::ResNet(ResNetKind::ResNet50),
+        transform: imagenet(Filter::Bilinear),
+        dim: 2048,
+        hub: Some(("timm/resnet50.tv_in1k", "model.safetensors")),
+        licence: "BSD-3-Clause",
+    },
+    Model {
+        name: "efficientnet-lite0",
+        about: "EfficientNet-Lite0: the smallest, quick on a processor",
+        architecture: Architecture::Lite(LiteKind::Lite0),
+        transform: lite(256, 224),
+        dim: 1280,
+        hub: Some(("timm/tf_efficientnet_lite0.in1k", "model.safetensors")),
+        licence: "Apache-2.0",
+    },
+    Model {
+        name: "efficientnet-lite2",
+        about: "EfficientNet-Lite2: small, quick on a processor",
+        architecture: Architecture::Lite(LiteKind::Lite2),
+        transform: lite(292, 260),
+        dim: 1280,
+        hub: Some(("timm/tf_efficientnet_lite2.in1k", "model.safetensors")),
+        licence: "Apache-2.0",
+    },
+    Model {
+        name: "vit",
+        about: "any vision transformer; its sizes come from its weights",
+        architecture: Architecture::Vit {
+            shape: None,
+            positions: Positions::Dino,
+            heads: None,
+        },
+        transform: imagenet(Filter::Bicubic),
+        dim: 0,
+        hub: None,
+        licence: "that of the weights",
+    },
+];
+
+/// An encoder by text: a name and what is different about it, as in `dinov2-small:size=518` or `vit:heads=6`.
+#[derive(Clone, Copy, Debug)]
+pub struct EncoderSpec {
+    /// The entry of the catalogue.
+    pub model: &'static Model,
+    /// Its architecture, with what was asked for.
+    pub architecture: Architecture,
+    /// Its transform, with what was asked for.
+    pub transform: Transform,
+}
+
+/// Why a text names no encoder.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SpecError {
+    /// No such name.
+    #[error("there is no encoder `{name}`{}", near(name))]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// A parameter that this encoder does not have.
+    #[error("the encoder `{name}` has no parameter `{key}`; it has {known}")]
+    Parameter {
+        /// The encoder.
+        name: &'static str,
+        /// The parameter.
+        key: String,
+        /// Those that it has.
+        known: &'static str,
+    },
+    /// A value that a parameter cannot have.
+    #[error("`{value}` is no value for the parameter `{key}`; {expected}")]
+    Value {
+        /// The parameter.
+        key: &'static str,
+        /// The value.
+        value: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+}
+
+fn near(name: &str) -> String {
+    let similar = MODELS
+        .iter()
+        .find(|model| model.name.contains(name) || name.contains(model.name));
+    similar.map_or(String::new(), |model| format!("; did you mean `{}`?", model.name))
+}
+
+/// Why an encoder could not be loaded.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
+    /// The file is not meant for this encoder.
+    #[error("{} is not the weights of {encoder}: {source}", path.display())]
+    Architecture {
+        /// The file.
+        path: PathBuf,
+        /// The encoder.
+        encoder: String,
+        /// What does not fit.
+        source: ArchitectureError,
+    },
+}
+
+/// The largest side of an image for a network: beyond it, the attention of a transformer would take gigabytes.
+const LARGEST: usize = 2048;
+
+impl EncoderSpec {
+    /// Finds the encoder that a text names.
+    pub fn parse(text: &str) -> Result<Self, SpecError> {
+        let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
+        let model = MODELS
+            .iter()
+            .find(|model| model.name == name)
+            .ok_or_else(|| SpecError::Unknown { name: name.to_owned() })?;
+        let mut spec = Self {
+            model,
+            architecture: model.architecture,
+            transform: model.transform,
+        };
+        for parameter in parameters.split(',').filter(|parameter| !parameter.is_empty()) {
+            let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            spec.set(key, value)?;
+        }
+        Ok(spec)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
+        let number = |key, most: usize, expected| {
+            let number = value.parse().ok().filter(|number| (1..=most).contains(number));
+            number.ok_or_else(|| SpecError::Value {
+                key,
+                value: value.to_owned(),
+                expected,
+            })
+        };
+        match (key, &mut self.architecture) {
+            ("size", _) => {
+                let size = number("size", LARGEST, "it is a number of pixels from 1 to 2048")?;
+                // The margin around the crop stays the share of the image that it was.
+                let Transform { resize, crop, .. } = self.model.transform;
+                self.transform.resize = size * resize / crop;
+                self.transform.crop = size;
+            }
+            ("heads", Architecture::Vit { shape, heads, .. }) => {
+                let count = number("heads", 1024, "it is a number of attention heads")?;
+                *heads = Some(count);
+                if let Some(shape) = shape {
+                    shape.heads = count;
+                }
+            }
+            ("positions", Architecture::Vit { positions, .. }) => {
+                let found = Positions::ALL.into_iter().find(|positions| positions.name() == value);
+                *positions = found.ok_or_else(|| SpecError::Value {
+                    key: "positions",
+                    value: value.to_owned(),
+                    expected: "it is dino, smoothed (timm) or plain (Hugging Face transformers)",
+                })?;
+            }
+            _ => {
+                return Err(SpecError::Parameter {
+                    name: self.model.name,
+                    key: key.to_owned(),
+                    known: match self.architecture {
+                        Architecture::Vit { .. } => "size, heads and positions",
+                        _ => "size",
+                    },
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The encoder with the weights of a file; nothing else is read, and no network asked.
+    pub fn load(&self, weights: impl AsRef<Path>) -> Result<PortableEncoder, LoadError> {
+        let path = weights.as_ref();
+        let weights = read_weights(path)?;
+        PortableEncoder::new(self.architecture, self.transform, weights).map_err(|source| LoadError::Architecture {
+            path: path.to_owned(),
+            encoder: self.to_string(),
+            source,
+        })
+    }
+}
+
+impl fmt::Display for EncoderSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.model.name)
+    }
+}

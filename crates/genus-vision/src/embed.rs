@@ -1,0 +1,168 @@
+//! Many image files through an encoder: decoding runs ahead of the network, and memory stays the same for any number of files.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::mpsc;
+
+use crate::encoder::{EncodeError, Encoder};
+use crate::image::{ImageError, Limits, decode, read_file};
+
+/// The hash of a file's bytes: images are known by their content, wherever they lie.
+pub type ContentHash = [u8; 32];
+
+/// Features that were computed before.
+pub trait Memory: Sync {
+    /// The features of the image with this content.
+    fn recall(&self, content: &ContentHash) -> Option<Vec<f32>>;
+
+    /// Takes note of the features of an image.
+    fn remember(&self, content: &ContentHash, features: &[f32]);
+}
+
+/// Remembers nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoMemory;
+
+impl Memory for NoMemory {
+    fn recall(&self, _: &ContentHash) -> Option<Vec<f32>> {
+        None
+    }
+
+    fn remember(&self, _: &ContentHash, _: &[f32]) {}
+}
+
+/// How to embed.
+#[derive(Clone, Copy, Debug)]
+pub struct Embedding {
+    /// How large images may be.
+    pub limits: Limits,
+    /// How many images go through the network at a time.
+    pub batch: usize,
+    /// How many threads read and decode.
+    pub decoders: usize,
+}
+
+impl Default for Embedding {
+    fn default() -> Self {
+        let threads = rayon::current_num_threads();
+        Self {
+            limits: Limits::default(),
+            batch: (4 * threads).max(8),
+            decoders: threads,
+        }
+    }
+}
+
+/// An image on its way.
+enum Prepared {
+    Pixels(ContentHash, Vec<f32>),
+    Known(Vec<f32>),
+    Unusable(ImageError),
+}
+
+impl Embedding {
+    /// Embeds the files in their order: `each` gets the features of one after the other, or why there are none.
+    ///
+    /// Ends early when `each` gives an error, or when the network fails, which is told by `From<EncodeError>`.
+    pub fn run<E: From<EncodeError>>(
+        &self,
+        encoder: &dyn Encoder,
+        files: &[&Path],
+        memory: &dyn Memory,
+        mut each: impl FnMut(usize, Result<Vec<f32>, ImageError>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let batch = self.batch.max(1);
+        // One batch in the network, one decoded behind it, one under way.
+        let window = 3 * batch;
+        let (order, orders) = mpsc::sync_channel::<usize>(window);
+        let (done, results) = mpsc::sync_channel::<(usize, Prepared)>(window);
+        let orders = Mutex::new(orders);
+        std::thread::scope(|scope| {
+            for _ in 0..self.decoders.max(1) {
+                let (orders, done) = (&orders, done.clone());
+                scope.spawn(move || {
+                    while let Some(at) = orders.lock().ok().and_then(|orders| orders.recv().ok()) {
+                        let prepared = self.prepare(encoder, files[at], memory);
+                        if done.send((at, prepared)).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+            drop(done);
+            // Leaving this closure in any way drops the orders, which ends the decoders.
+            let order = order;
+            let results = results;
+            let mut early = BTreeMap::new();
+            let mut waiting: Vec<(usize, Prepared)> = Vec::new();
+            let mut images = 0;
+            let (mut ordered, mut next) = (0, 0);
+            while next < files.len() {
+                while ordered < files.len() && ordered < next - waiting.len() + window {
+                    // The channel has room for the whole window: this never waits.
+                    order.send(ordered).ok();
+                    ordered += 1;
+                }
+                let Ok((at, prepared)) = results.recv() else { break };
+                early.insert(at, prepared);
+                while let Some(prepared) = early.remove(&next) {
+                    images += usize::from(matches!(prepared, Prepared::Pixels(..)));
+                    waiting.push((next, prepared));
+                    next += 1;
+                    if images == batch || waiting.len() == 2 * batch {
+                        flush(encoder, memory, std::mem::take(&mut waiting), &mut each)?;
+                        images = 0;
+                    }
+                }
+            }
+            flush(encoder, memory, waiting, &mut each)
+        })
+    }
+
+    fn prepare(&self, encoder: &dyn Encoder, file: &Path, memory: &dyn Memory) -> Prepared {
+        let bytes = match read_file(file, &self.limits) {
+            Ok(bytes) => bytes,
+            Err(error) => return Prepared::Unusable(error),
+        };
+        let content = *blake3::hash(&bytes).as_bytes();
+        if let Some(features) = memory.recall(&content) {
+            return Prepared::Known(features);
+        }
+        match decode(&bytes, &self.limits) {
+            Ok(image) => Prepared::Pixels(content, encoder.transform().apply(&image)),
+            Err(error) => Prepared::Unusable(error),
+        }
+    }
+}
+
+/// Sends what waits for the network through it, and everything on in its order.
+fn flush<E: From<EncodeError>>(
+    encoder: &dyn Encoder,
+    memory: &dyn Memory,
+    waiting: Vec<(usize, Prepared)>,
+    each: &mut impl FnMut(usize, Result<Vec<f32>, ImageError>) -> Result<(), E>,
+) -> Result<(), E> {
+    let pixels: Vec<&[f32]> = waiting
+        .iter()
+        .filter_map(|(_, prepared)| match prepared {
+            Prepared::Pixels(_, pixels) => Some(&pixels[..]),
+            Prepared::Known(_) | Prepared::Unusable(_) => None,
+        })
+        .collect();
+    let features = encoder.encode(&pixels.concat())?;
+    let mut rows = features.chunks_exact(encoder.dim());
+    for (at, prepared) in waiting {
+        let result = match prepared {
+            Prepared::Pixels(content, _) => {
+                let row = rows.next().unwrap_or_default();
+                memory.remember(&content, row);
+                Ok(row.to_vec())
+            }
+            Prepared::Known(features) => Ok(features),
+            Prepared::Unusable(error) => Err(error),
+        };
+        each(at, result)?;
+    }
+    Ok(())
+}

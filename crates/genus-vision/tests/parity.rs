@@ -1,0 +1,272 @@
+//! Features are those of PyTorch, whatever project named the weights.
+//!
+//! `goldens/make_features.py` fills every network with made-up values and stores what it computes; the same values are made
+//! here. The real weights beside the repository are compared when they are there.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use genus_vision::{
+    Architecture, Encoder, EncoderSpec, Filter, LiteKind, PortableEncoder, Positions, ResNetKind, Tensor, Transform,
+    Weights,
+};
+use serde_json::Value;
+
+/// Numbers of 24 bits in [−1, 1) that depend on a name and a place only.
+fn uniform(name: &str, count: usize) -> impl Iterator<Item = f32> {
+    let seed = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    (1..=count as u64).map(move |place| {
+        let mut z = seed.wrapping_add(place.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        ((z >> 40) as f64 / f64::from(1 << 23) - 1.0) as f32
+    })
+}
+
+fn pixels(side: usize) -> Vec<f32> {
+    uniform("pixels", 2 * 3 * side * side).map(|v| 1.5 * v).collect()
+}
+
+fn transform(side: usize) -> Transform {
+    Transform {
+        resize: side,
+        filter: Filter::Bicubic,
+        crop: side,
+        mean: [0.5; 3],
+        std: [0.5; 3],
+    }
+}
+
+fn architecture(value: &Value) -> Architecture {
+    match value["kind"].as_str().unwrap() {
+        "vit" => Architecture::Vit {
+            shape: None,
+            positions: Positions::ALL
+                .into_iter()
+                .find(|positions| positions.name() == value["positions"])
+                .unwrap(),
+            heads: value["heads"].as_u64().map(|heads| heads as usize),
+        },
+        "resnet18" => Architecture::ResNet(ResNetKind::ResNet18),
+        "resnet50" => Architecture::ResNet(ResNetKind::ResNet50),
+        "lite0" => Architecture::Lite(LiteKind::Lite0),
+        "lite2" => Architecture::Lite(LiteKind::Lite2),
+        other => panic!("{other}"),
+    }
+}
+
+fn weights(table: &Value) -> Weights {
+    let tensors = table.as_array().unwrap().iter().map(|row| {
+        let name = row[0].as_str().unwrap();
+        // Renamed tensors keep the values of the name that PyTorch filled.
+        let filled = row.get(4).map_or(name, |filled| filled.as_str().unwrap());
+        let shape: Vec<usize> = row[1]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|n| n.as_u64().unwrap() as usize)
+            .collect();
+        let (offset, scale) = (row[2].as_f64().unwrap() as f32, row[3].as_f64().unwrap() as f32);
+        let values = uniform(filled, shape.iter().product())
+            .map(|v| offset + scale * v)
+            .collect();
+        (name.to_owned(), Tensor { shape, values })
+    });
+    let mut weights = Weights::default();
+    weights.tensors = tensors.collect::<BTreeMap<_, _>>();
+    weights
+}
+
+fn assert_equal(found: &[f32], expected: &Value, what: &str) {
+    let expected: Vec<f32> = expected
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|row| row.as_array().unwrap())
+        .map(|v| v.as_f64().unwrap() as f32)
+        .collect();
+    assert_eq!(found.len(), expected.len(), "{what}");
+    let dim = found.len() / 2;
+    for (found, expected) in found.chunks(dim).zip(expected.chunks(dim)) {
+        let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| f64::from(x * y)).sum::<f64>();
+        let cosine = dot(found, expected) / (dot(found, found) * dot(expected, expected)).sqrt();
+        assert!(cosine >= 0.99999, "{what}: cosine {cosine}");
+        // Relative to the size of the features: single ones may be as near to zero as they like.
+        let size = (dot(expected, expected) / dim as f64).sqrt();
+        let most = found
+            .iter()
+            .zip(expected)
+            .map(|(f, e)| f64::from((f - e).abs()))
+            .fold(0.0, f64::max);
+        assert!(
+            most <= 1e-3 * size,
+            "{what}: off by {most} where features are of size {size}"
+        );
+    }
+}
+
+#[test]
+fn features_are_those_of_pytorch() {
+    let goldens: Value = serde_json::from_str(include_str!("goldens/features.json")).unwrap();
+    let cases = goldens.as_array().unwrap();
+    assert!(cases.len() > 20);
+    for case in cases {
+        let name = case["name"].as_str().unwrap();
+        let side = case["side"].as_u64().unwrap() as usize;
+        let kind = architecture(&case["architecture"]);
+        let encoder = PortableEncoder::new(kind, transform(side), weights(&case["tensors"]))
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        let pixels = pixels(side);
+        let both = encoder.encode(&pixels).unwrap();
+        assert_equal(&both, &case["features"], name);
+        // One image at a time gives the same bits.
+        let alone = pixels
+            .chunks(pixels.len() / 2)
+            .flat_map(|image| encoder.encode(image).unwrap());
+        assert!(
+            alone.map(f32::to_bits).eq(both.iter().map(|v| v.to_bits())),
+            "{name}: bits"
+        );
+    }
+}
+
+#[test]
+fn features_of_real_weights_are_those_of_pytorch() {
+    let goldens: Value = serde_json::from_str(include_str!("goldens/real_features.json")).unwrap();
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/weights");
+    let folder = std::env::var_os("GENUS_TEST_WEIGHTS").map_or(beside, Into::into);
+    for (name, case) in goldens.as_object().unwrap() {
+        let path = folder.join(case["file"].as_str().unwrap());
+        if !path.exists() {
+            println!("skipped {name}: there is no {}", path.display());
+            continue;
+        }
+        let side = case["side"].as_u64().unwrap() as usize;
+        // timm smooths the positions of the transformer when it shrinks them.
+        let spec = match name.split_once(' ') {
+            Some(_) => format!("vit:positions=smoothed,size={side}"),
+            None => name.replace('_', "-"),
+        };
+        let encoder = EncoderSpec::parse(&spec).unwrap().load(&path).unwrap();
+        assert_equal(&encoder.encode(&pixels(side)).unwrap(), &case["features"], name);
+    }
+}
+
+#[test]
+fn bits_do_not_depend_on_the_number_of_threads() {
+    let goldens: Value = serde_json::from_str(include_str!("goldens/features.json")).unwrap();
+    for case in goldens.as_array().unwrap() {
+        let name = case["name"].as_str().unwrap();
+        // One of each kind.
+        if !["timm, patch 8", "torchvision, ResNet-18", "timm, Lite0"].contains(&name) {
+            continue;
+        }
+        let side = case["side"].as_u64().unwrap() as usize;
+        let run = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let kind = architecture(&case["architecture"]);
+                let encoder = PortableEncoder::new(kind, transform(side), weights(&case["tensors"])).unwrap();
+                let pixels = pixels(side);
+                let one = encoder.encode(&pixels[..pixels.len() / 2]).unwrap();
+                let all = [one, encoder.encode(&pixels).unwrap()].concat();
+                all.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+            })
+        };
+        let one = run(1);
+        assert!(one == run(2) && one == run(3), "{name}");
+    }
+}
+
+#[test]
+fn weights_that_do_not_fit_are_told_in_full() {
+    let goldens: Value = serde_json::from_str(include_str!("goldens/features.json")).unwrap();
+    let case = goldens
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|case| case["name"] == "timm, patch 16")
+        .unwrap();
+    let load = |change: &dyn Fn(&mut BTreeMap<String, Tensor>)| {
+        let mut weights = weights(&case["tensors"]);
+        change(&mut weights.tensors);
+        let kind = architecture(&case["architecture"]);
+        PortableEncoder::new(kind, transform(64), weights)
+            .map(|_| ())
+            .map_err(|e| e.to_string())
+    };
+    assert_eq!(load(&|_| ()), Ok(()));
+    let message = load(&|tensors| {
+        tensors.remove("blocks.1.norm1.bias");
+        tensors.get_mut("norm.weight").unwrap().shape = vec![2, 24];
+        tensors.insert("stranger.weight".to_owned(), tensors["norm.bias"].clone());
+    })
+    .unwrap_err();
+    for part in [
+        "missing (1): blocks.1.norm1.bias",
+        "norm.weight is 2 × 24 and not 48",
+        "surplus (1): stranger.weight",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+    let message = load(&|tensors| drop(tensors.remove("patch_embed.proj.weight"))).unwrap_err();
+    assert!(message.contains("patch_embed.proj.weight"), "{message}");
+    let message = load(&|tensors| drop(tensors.remove("pos_embed"))).unwrap_err();
+    assert!(message.contains("pos_embed"), "{message}");
+    let message = load(&|tensors| tensors.get_mut("pos_embed").unwrap().shape = vec![17, 48]).unwrap_err();
+    assert!(message.contains("[17, 48]"), "{message}");
+    // A name with an enormous number does not make a network of that size.
+    let huge = "blocks.18446744073709551615.norm1.bias";
+    assert!(load(&|tensors| drop(tensors.insert(huge.to_owned(), tensors["norm.bias"].clone()))).is_err());
+    // Weights of another network, and pixels that are no image.
+    let other = PortableEncoder::new(
+        Architecture::ResNet(ResNetKind::ResNet18),
+        transform(64),
+        weights(&case["tensors"]),
+    );
+    assert!(other.unwrap_err().to_string().contains("missing"));
+    let encoder = PortableEncoder::new(
+        architecture(&case["architecture"]),
+        transform(64),
+        weights(&case["tensors"]),
+    )
+    .unwrap();
+    assert!(encoder.encode(&[0.0; 7]).is_err());
+    assert!(encoder.encode(&vec![f32::NAN; 3 * 64 * 64]).is_err());
+    assert!(encoder.encode(&[]).unwrap().is_empty());
+}
+
+#[test]
+fn a_fingerprint_tells_encoders_apart() {
+    let goldens: Value = serde_json::from_str(include_str!("goldens/features.json")).unwrap();
+    let cases = goldens.as_array().unwrap();
+    let case = cases.iter().find(|case| case["name"] == "timm, patch 16").unwrap();
+    let print = |kind, side, change: f32| {
+        let mut weights = weights(&case["tensors"]);
+        weights.tensors.get_mut("norm.bias").unwrap().values[0] += change;
+        let encoder = PortableEncoder::new(kind, transform(side), weights).unwrap();
+        encoder.fingerprint().to_string()
+    };
+    let kind = architecture(&case["architecture"]);
+    let Architecture::Vit { shape, heads, .. } = kind else {
+        panic!()
+    };
+    let other = Architecture::Vit {
+        shape,
+        heads,
+        positions: Positions::Plain,
+    };
+    let prints = [
+        print(kind, 64, 0.0),
+        print(kind, 64, 1.0),
+        print(kind, 80, 0.0),
+        print(other, 64, 0.0),
+    ];
+    assert_eq!(prints[0], print(kind, 64, 0.0));
+    for (at, print) in prints.iter().enumerate() {
+        assert!(!prints[..at].contains(print), "{print}");
+    }
+}
