@@ -234,5 +234,5 @@ fn too_few_classes_are_counted() {
 fn features_without_labels_cannot_be_scored() {
     let folder = Folder::new();
     folder.write("features.csv", csv(&unlabelled(&labelled(6, 8))));
-    folder.fails(SMALL, &["features.csv", "no item has a label"]);
+    folder.fails(SMALL, &["features.csv", "no row has a label"]);
 }
