@@ -19,20 +19,17 @@ const QUERIES: [usize; 7] = [1, 5, 10, 15, 20, 25, 30];
 pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
     let common = bench.experiment.common();
     let mut embedder = Embedder::new(&common.image_options, global);
-    let features = match (&common.features, &common.images) {
-        (Some(features), _) => features.clone(),
-        (None, Some(images)) => images.clone(),
+    let (named, input) = match (&common.features, &common.images) {
+        (Some(features), _) => (features, Input::file(features)),
+        (None, Some(images)) => (images, embedder.input(images, true)?),
         (None, None) => {
             return Err(Failure::Usage(
                 "name a feature file with --features, or images with --images".into(),
             ));
         }
     };
-    let features = match common.images {
-        Some(_) => embedder.input(&features, true)?,
-        None => Input::file(&features),
-    };
-    let data = Dataset::read(features.path(), common.split.as_deref())?;
+    // A report names what the user named, not the file that the images became.
+    let data = Dataset::read(input.path(), common.split.as_deref())?.called(named.display().to_string());
     let (query, episodes) = match &bench.experiment {
         BenchCommand::Large { tasks, .. } => (Shape::default().query, *tasks),
         BenchCommand::Queries { episodes, .. } => (Shape::default().query, episodes.episodes),

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use genus_data::{FeatureCache, FeatureWriter, ImageList, default_root, is_image_source, list_images};
@@ -112,7 +113,10 @@ impl<'a> Embedder<'a> {
             true => None,
             false => Some(FeatureCache::open(&cache_root()?, fingerprint, encoder.dim())?),
         };
-        let remembered = cache.as_ref().map(Remembered);
+        let remembered = cache.as_ref().map(|cache| Remembered {
+            cache,
+            recalled: AtomicU64::new(0),
+        });
         let memory: &dyn Memory = match &remembered {
             Some(remembered) => remembered,
             None => &NoMemory,
@@ -164,11 +168,18 @@ impl<'a> Embedder<'a> {
         writer.finish()?;
         if !global.quiet {
             let seconds = start.elapsed().as_secs_f64();
+            let recalled = remembered
+                .as_ref()
+                .map_or(0, |memory| memory.recalled.load(Ordering::Relaxed));
+            let how = match recalled {
+                0 => format!("{:.1} images/s", written as f64 / seconds.max(1e-9)),
+                all if all == written => "all from the cache".to_owned(),
+                some => format!("{} from the cache", summary::thousands(some)),
+            };
             anstream::eprintln!(
-                "{} images embedded with {} in {seconds:.1} s ({:.1} images/s)",
+                "{} images embedded with {} in {seconds:.1} s ({how})",
                 summary::thousands(written),
                 options.encoder.encoder,
-                written as f64 / seconds.max(1e-9)
             );
         }
         Ok(())
@@ -223,15 +234,20 @@ pub(crate) fn cache_root() -> Result<PathBuf, Failure> {
 }
 
 /// The feature cache as the memory of the embedding.
-struct Remembered<'a>(&'a FeatureCache);
+struct Remembered<'a> {
+    cache: &'a FeatureCache,
+    recalled: AtomicU64,
+}
 
 impl Memory for Remembered<'_> {
     fn recall(&self, content: &ContentHash) -> Option<Vec<f32>> {
-        self.0.get(content)
+        let features = self.cache.get(content)?;
+        self.recalled.fetch_add(1, Ordering::Relaxed);
+        Some(features)
     }
 
     fn remember(&self, content: &ContentHash, features: &[f32]) {
         // A cache that cannot be written (a full disk, say) costs time later, not the result now.
-        self.0.put(content, features).ok();
+        self.cache.put(content, features).ok();
     }
 }

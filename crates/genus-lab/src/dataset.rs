@@ -71,7 +71,13 @@ impl Dataset {
         Ok(Self { name, features, pool })
     }
 
-    /// What the data set is called: the path of its file.
+    /// The same data under another name, for features that come from images.
+    pub fn called(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// What the data set is called: the path of its file, unless it was called otherwise.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -75,9 +75,10 @@ fn weights(table: &Value) -> Weights {
             .collect();
         (name.to_owned(), Tensor { shape, values })
     });
-    let mut weights = Weights::default();
-    weights.tensors = tensors.collect::<BTreeMap<_, _>>();
-    weights
+    Weights {
+        tensors: tensors.collect(),
+        ..Weights::default()
+    }
 }
 
 fn assert_equal(found: &[f32], expected: &Value, what: &str) {

@@ -204,7 +204,8 @@ fn an_image_is_embedded_once() {
     // The same content under another name needs no network: the features come back bit for bit.
     fs::copy(folder.path("photos/red-0.bmp"), folder.path("copy.bmp")).unwrap();
     folder.write("one.txt", "copy.bmp\n");
-    folder.genus(&format!("embed one.txt {ENCODER} -o b.csv")).success();
+    let outcome = folder.genus(&format!("embed one.txt {ENCODER} -o b.csv")).success();
+    assert!(outcome.stderr.contains("all from the cache"), "{}", outcome.stderr);
     let row = |name: &str, start: &str| {
         let text = folder.read(name);
         let line = text.lines().find(|line| line.starts_with(start)).unwrap();
@@ -342,6 +343,7 @@ fn a_bench_runs_on_images() {
             .collect::<Vec<_>>()
     };
     assert!(table(images.text()).len() > 2);
+    assert!(images.text().starts_with("**main**, data: "), "{}", images.text());
     assert_eq!(table(images.text()), table(features.text()));
 }
 
