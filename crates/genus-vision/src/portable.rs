@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use burn::tensor::Device;
+use burn_tensor::Device;
 
 use crate::encoder::{EncodeError, Encoder, Fingerprint};
 use crate::image::Transform;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use burn::tensor::module::conv2d;
-use burn::tensor::ops::ConvOptions;
-use burn::tensor::{Device, Tensor as Array, TensorData};
+use burn_tensor::module::conv2d;
+use burn_tensor::ops::ConvOptions;
+use burn_tensor::{Device, Tensor as Array, TensorData};
 
 use super::ArchitectureError;
 use super::parts::{Conv, Parts};

@@ -9,7 +9,7 @@ mod vit;
 
 use std::fmt;
 
-use burn::tensor::{Device, Tensor as Array};
+use burn_tensor::{Device, Tensor as Array};
 use thiserror::Error;
 
 pub use lite::LiteKind;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use burn::tensor::{Device, Tensor as Array, TensorData};
+use burn_tensor::{Device, Tensor as Array, TensorData};
 
 use super::ArchitectureError;
 use crate::weights::Tensor;
@@ -30,7 +30,7 @@ impl Linear {
     }
 
     pub(crate) fn forward(&self, x: Array<3>) -> Array<3> {
-        burn::tensor::module::linear(x, self.weight.clone(), Some(self.bias.clone()))
+        burn_tensor::module::linear(x, self.weight.clone(), Some(self.bias.clone()))
     }
 }
 

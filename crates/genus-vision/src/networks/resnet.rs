@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use burn::tensor::module::{conv2d, max_pool2d};
-use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
-use burn::tensor::{Device, Tensor as Array, TensorData, activation};
+use burn_tensor::module::{conv2d, max_pool2d};
+use burn_tensor::ops::{ConvOptions, MaxPoolOptions};
+use burn_tensor::{Device, Tensor as Array, TensorData, activation};
 
 use super::ArchitectureError;
 use super::parts::{Conv, Parts};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use burn::tensor::module::{attention, layer_norm};
-use burn::tensor::ops::AttentionModuleOptions;
-use burn::tensor::{Device, Tensor as Array, activation};
+use burn_tensor::module::{attention, layer_norm};
+use burn_tensor::ops::AttentionModuleOptions;
+use burn_tensor::{Device, Tensor as Array, activation};
 
 use super::parts::{Linear, Parts, transposed};
 use super::{ArchitectureError, Positions};
@@ -178,7 +178,7 @@ impl Vit {
         let VitShape { dim, patch, .. } = self.shape;
         let patches = self.patches(pixels);
         let shape = [images, self.side * self.side, 3 * patch * patch];
-        let x = Array::<3>::from_data(burn::tensor::TensorData::new(patches, shape), device);
+        let x = Array::<3>::from_data(burn_tensor::TensorData::new(patches, shape), device);
         let x = self.embed.forward(x) + self.positions.clone();
         let mut x = Array::cat(vec![self.prefix.clone().repeat_dim(0, images), x], 1);
         for (at, block) in self.blocks.iter().enumerate() {
