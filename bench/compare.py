@@ -7,6 +7,8 @@ Machines differ and are noisy: what counts is the ratio. Peer and Genus take tur
     python3 bench/compare.py                    # episodes and assign, one minute
     python3 bench/compare.py large              # 20,000 points at once: scipy needs minutes and 4 GB
     python3 bench/compare.py vision             # encoders beside PyTorch (pip install torch timm torchvision pillow safetensors)
+    python3 bench/compare.py train              # a step of training beside PyTorch (pip install torch timm), many minutes
+    python3 bench/compare.py train --batch 8    # the same with few images
     python3 bench/compare.py growth --rows 1e7  # how cost grows with the pile, up to so many rows (31 GB of disk)
 """
 import argparse
@@ -30,6 +32,7 @@ TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
 GENUS = os.path.join(TARGET, "release", "genus")
 TIMINGS = os.path.join(TARGET, "release", "examples", "timings")
 VISION_TIMINGS = os.path.join(TARGET, "release", "examples", "vision_timings")
+TRAINING_TIMINGS = os.path.join(TARGET, "release", "examples", "training_timings")
 KNOWN = 5
 
 
@@ -251,10 +254,19 @@ def vision(folder):
     beside_pytorch.vision(folder, GENUS, VISION_TIMINGS, run_measured)
 
 
+def train(batch, steps, rounds):
+    import train as beside_pytorch
+
+    beside_pytorch.compare_train(TRAINING_TIMINGS, run_measured, batch, steps, rounds)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", help="any of episodes, assign, large, growth, vision; by default the first two")
+    parser.add_argument("what", nargs="*", help="any of episodes, assign, large, growth, vision, train; by default the first two")
     parser.add_argument("--rows", type=float, default=1e6, help="the largest pile of growth")
+    parser.add_argument("--batch", type=int, help="images of a step of train; by default what each case is trained with")
+    parser.add_argument("--steps", type=int, default=1, help="timed steps of a run of train")
+    parser.add_argument("--rounds", type=int, default=1, help="runs of train, in turns")
     parser.add_argument("--folder", help="where large files go; a temporary folder by default")
     args = parser.parse_args()
     build()
@@ -266,6 +278,7 @@ def main():
             "large": lambda: large(folder),
             "growth": lambda: growth(folder, int(args.rows)),
             "vision": lambda: vision(folder),
+            "train": lambda: train(args.batch, args.steps, args.rounds),
         }
         for name in args.what or ["episodes", "assign"]:
             if name not in parts:
