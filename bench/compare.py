@@ -38,7 +38,7 @@ KNOWN = 5
 
 def build():
     subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=ROOT, check=True)
-    for crate, example in [("genus-lab", "timings"), ("genus-vision", "vision_timings")]:
+    for crate, example in [("genus-lab", "timings"), ("genus-vision", "vision_timings"), ("genus-vision", "training_timings")]:
         command = ["cargo", "build", "--release", "--quiet", "-p", crate, "--example", example]
         subprocess.run(command, cwd=ROOT, check=True)
 

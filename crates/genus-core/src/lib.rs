@@ -39,7 +39,7 @@ mod matching;
 pub mod methods;
 pub mod metrics;
 mod real_time;
-mod rng;
+pub mod rng;
 mod task;
 mod taxonomy;
 mod two_step;

@@ -8,14 +8,14 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// One stream of random numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Rng {
+pub struct Rng {
     key: u64,
     count: u64,
 }
 
 impl Rng {
     /// The stream of a seed for one use.
-    pub(crate) fn new(seed: u64, uses: &[u64]) -> Self {
+    pub fn new(seed: u64, uses: &[u64]) -> Self {
         let key = uses.iter().fold(scramble(seed), |key, &part| {
             scramble(key ^ scramble(part.wrapping_add(STEP)))
         });
@@ -28,7 +28,7 @@ impl Rng {
     }
 
     /// A number from 0 up to and without 1.
-    pub(crate) fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
@@ -36,7 +36,7 @@ impl Rng {
     ///
     /// # Panics
     /// When `bound` is zero.
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         let bound = bound as u64;
         // The largest multiple of `bound`; numbers above it would favour small remainders.
         let limit = u64::MAX - u64::MAX % bound;
@@ -49,7 +49,7 @@ impl Rng {
     }
 
     /// The first `take` elements of a random permutation of `0..n`.
-    pub(crate) fn sample(&mut self, n: usize, take: usize) -> Vec<usize> {
+    pub fn sample(&mut self, n: usize, take: usize) -> Vec<usize> {
         let mut items: Vec<usize> = (0..n).collect();
         for i in 0..take.min(n) {
             let j = i + self.below(n - i);

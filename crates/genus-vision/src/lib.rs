@@ -37,7 +37,9 @@ mod hub;
 mod image;
 mod networks;
 mod portable;
+pub mod train;
 mod weights;
+mod workers;
 
 pub use catalogue::{EncoderSpec, LoadError, MODELS, Model, SpecError};
 pub use embed::{ContentHash, Embedding, Memory, NoMemory};

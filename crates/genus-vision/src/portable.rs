@@ -1,14 +1,14 @@
 //! The portable encoder: networks in burn, on the processor or whatever device it was built for.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 use burn_tensor::Device;
 
 use crate::encoder::{EncodeError, Encoder, Fingerprint};
 use crate::image::Transform;
-use crate::networks::{Architecture, ArchitectureError, Network};
+use crate::networks::{Architecture, ArchitectureError, Network, values};
 use crate::weights::Weights;
+use crate::workers::Workers;
 
 /// An encoder that runs on every device of burn.
 #[derive(Debug)]
@@ -17,8 +17,7 @@ pub struct PortableEncoder {
     architecture: Architecture,
     transform: Transform,
     fingerprint: Fingerprint,
-    /// One pool of one thread for every image in flight.
-    workers: OnceLock<Vec<rayon::ThreadPool>>,
+    workers: OnceLock<Workers>,
 }
 
 impl PortableEncoder {
@@ -39,41 +38,11 @@ impl PortableEncoder {
     pub fn architecture(&self) -> &Architecture {
         &self.architecture
     }
-
-    /// Images side by side, each on one thread: no thread waits for another inside a network, and the bits of an image do not
-    /// depend on what goes with it.
-    fn side_by_side(&self, pixels: &[f32], rows: &mut [f32]) {
-        let workers = self.workers.get_or_init(|| {
-            let one = || rayon::ThreadPoolBuilder::new().num_threads(1).build().ok();
-            (0..rayon::current_num_threads()).filter_map(|_| one()).collect()
-        });
-        let images = pixels.chunks_exact(self.transform.values());
-        let rows: Vec<Mutex<&mut [f32]>> = rows.chunks_exact_mut(self.dim()).map(Mutex::new).collect();
-        let images: Vec<&[f32]> = images.collect();
-        let next = AtomicUsize::new(0);
-        let work = || {
-            loop {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let (Some(image), Some(row)) = (images.get(at), rows.get(at)) else {
-                    break;
-                };
-                let features = self.network.forward(image);
-                if let Ok(mut row) = row.lock() {
-                    row.copy_from_slice(&features);
-                }
-            }
-        };
-        std::thread::scope(|scope| {
-            for worker in &workers[..workers.len().min(images.len())] {
-                scope.spawn(|| worker.install(work));
-            }
-        });
-    }
 }
 
 impl Encoder for PortableEncoder {
     fn dim(&self) -> usize {
-        self.network.dim()
+        self.architecture.dim()
     }
 
     fn transform(&self) -> &Transform {
@@ -94,11 +63,12 @@ impl Encoder for PortableEncoder {
         }
         let images = pixels.len() / image;
         let features = if images > 1 && on_processor() {
-            let mut rows = vec![f32::NAN; images * self.dim()];
-            self.side_by_side(pixels, &mut rows);
-            rows
+            let workers = self.workers.get_or_init(Workers::new);
+            workers.rows(images, |at| {
+                values(self.network.forward(&pixels[at * image..][..image], 1))
+            })
         } else if images > 0 {
-            self.network.forward(pixels)
+            values(self.network.forward(pixels, images))
         } else {
             Vec::new()
         };
@@ -110,7 +80,7 @@ impl Encoder for PortableEncoder {
 }
 
 /// The device that this build is for.
-fn device() -> Device {
+pub(crate) fn device() -> Device {
     #[cfg(feature = "cuda")]
     return Device::cuda(0);
     #[cfg(all(feature = "metal", not(feature = "cuda")))]
@@ -122,6 +92,6 @@ fn device() -> Device {
 }
 
 /// Whether that device is the processor itself.
-fn on_processor() -> bool {
+pub(crate) fn on_processor() -> bool {
     !cfg!(any(feature = "cuda", feature = "metal", feature = "wgpu"))
 }

@@ -1,15 +1,12 @@
 //! EfficientNet-Lite: small and quick on a processor.
 
-use std::collections::BTreeMap;
+use std::ops::Range;
 
-use burn_tensor::module::conv2d;
 use burn_tensor::ops::ConvOptions;
-use burn_tensor::{Device, Tensor as Array, TensorData};
+use burn_tensor::{Device, Tensor as Array};
 
-use super::ArchitectureError;
+use super::maps::{from_maps, spatial_mean, to_maps};
 use super::parts::{Conv, Parts};
-use super::resnet::spatial_mean;
-use crate::weights::Tensor;
 
 const EPSILON: f64 = 1e-3;
 const STEM: usize = 32;
@@ -63,14 +60,21 @@ impl LiteKind {
     pub(crate) fn dim(self) -> usize {
         HEAD
     }
+
+    /// The number of blocks.
+    pub(crate) fn depth(self) -> usize {
+        self.places().len()
+    }
 }
 
-/// An EfficientNet-Lite without its classifier.
+/// Some blocks of an EfficientNet-Lite, with what stands before the first and after the last of all.
 #[derive(Debug)]
 pub(crate) struct Lite {
-    stem: Step,
+    /// The channels of what comes in.
+    inputs: usize,
+    stem: Option<Step>,
     blocks: Vec<Block>,
-    head: Step,
+    head: Option<Step>,
 }
 
 #[derive(Debug)]
@@ -92,7 +96,7 @@ struct Block {
 impl Step {
     fn forward(&self, x: Array<4>) -> Array<4> {
         let [_, channels, height, width] = x.dims();
-        let kernel = self.conv.weight.dims()[2];
+        let kernel = self.conv.kernel();
         // TensorFlow's "same": the odd pixel of padding goes to the end.
         let pad = |length: usize| {
             let covered = (length.div_ceil(self.stride) - 1) * self.stride + kernel;
@@ -101,71 +105,97 @@ impl Step {
         };
         let groups = if self.depthwise { channels } else { 1 };
         let options = ConvOptions::new_with_padding([self.stride; 2], [pad(height), pad(width)], [1; 2], groups);
-        let x = conv2d(x, self.conv.weight.clone(), Some(self.conv.bias.clone()), options);
+        let x = self.conv.forward(x, options);
         if self.cut { x.clamp(0.0, 6.0) } else { x }
     }
 }
 
-impl Lite {
-    pub(crate) fn new(
-        kind: LiteKind,
-        tensors: BTreeMap<String, Tensor>,
-        device: &Device,
-    ) -> Result<Self, ArchitectureError> {
-        let mut parts = Parts::new(tensors, device);
-        let mut step = |name: &str, norm: &str, shape, stride, depthwise, cut| Step {
-            conv: parts.conv(name, norm, shape, EPSILON),
+impl Step {
+    fn take(
+        parts: &mut Parts,
+        [conv, norm]: [&str; 2],
+        shape: [usize; 4],
+        stride: usize,
+        depthwise: bool,
+        cut: bool,
+    ) -> Self {
+        Self {
+            conv: parts.conv(conv, norm, shape, EPSILON),
             stride,
             depthwise,
             cut,
-        };
-        let stem = step("conv_stem", "bn1", [STEM, 3, 3, 3], 2, false, true);
-        let mut blocks = Vec::new();
-        let mut inputs = STEM;
-        for (number, stage) in kind.stages().into_iter().enumerate() {
-            for at in 0..stage.count {
-                let name = |part: &str| format!("blocks.{number}.{at}.{part}");
-                let stride = if at == 0 { stage.stride } else { 1 };
-                let (inside, outputs) = (inputs * stage.widening, stage.channels);
-                let deep = [inside, 1, stage.kernel, stage.kernel];
-                let steps = if stage.widening == 1 {
-                    vec![
-                        step(&name("conv_dw"), &name("bn1"), deep, stride, true, true),
-                        step(&name("conv_pw"), &name("bn2"), [outputs, inside, 1, 1], 1, false, false),
-                    ]
-                } else {
-                    vec![
-                        step(&name("conv_pw"), &name("bn1"), [inside, inputs, 1, 1], 1, false, true),
-                        step(&name("conv_dw"), &name("bn2"), deep, stride, true, true),
-                        step(
-                            &name("conv_pwl"),
-                            &name("bn3"),
-                            [outputs, inside, 1, 1],
-                            1,
-                            false,
-                            false,
-                        ),
-                    ]
-                };
-                blocks.push(Block {
-                    steps,
-                    residual: stride == 1 && inputs == outputs,
-                });
-                inputs = outputs;
-            }
         }
-        let head = step("conv_head", "bn2", [HEAD, inputs, 1, 1], 1, false, true);
-        parts.finish()?;
-        Ok(Self { stem, blocks, head })
+    }
+}
+
+impl Lite {
+    /// The blocks `span`.
+    pub(crate) fn new(kind: LiteKind, parts: &mut Parts, span: Range<usize>) -> Self {
+        let stem = (span.start == 0).then(|| Step::take(parts, ["conv_stem", "bn1"], [STEM, 3, 3, 3], 2, false, true));
+        let stages = kind.stages();
+        let mut blocks = Vec::new();
+        let (mut inputs, mut first) = (STEM, 3);
+        for (number, (stage, at)) in kind.places().into_iter().enumerate() {
+            if span.contains(&number) {
+                if number == span.start && number > 0 {
+                    first = inputs;
+                }
+                let name = format!("blocks.{stage}.{at}");
+                let stride = if at == 0 { stages[stage].stride } else { 1 };
+                blocks.push(Block::take(parts, &name, &stages[stage], inputs, stride));
+            }
+            inputs = stages[stage].channels;
+        }
+        let head = (span.end == kind.depth())
+            .then(|| Step::take(parts, ["conv_head", "bn2"], [HEAD, inputs, 1, 1], 1, false, true));
+        Self {
+            inputs: first,
+            stem,
+            blocks,
+            head,
+        }
     }
 
-    /// The means over the last map: images × 1280.
-    pub(crate) fn forward(&self, pixels: &[f32], images: usize, side: usize, device: &Device) -> Array<2> {
-        let x = Array::from_data(TensorData::new(pixels.to_vec(), [images, 3, side, side]), device);
-        let x = self.blocks.iter().fold(self.stem.forward(x), |x, block| {
+    /// From pixels or maps to maps or, after the last block, to the means over the maps: images × values.
+    pub(crate) fn forward(&self, values: &[f32], images: usize, device: &Device) -> Array<2> {
+        let mut x = to_maps(values, images, self.inputs, device);
+        if let Some(stem) = &self.stem {
+            x = stem.forward(x);
+        }
+        let x = self.blocks.iter().fold(x, |x, block| {
             let out = block.steps.iter().fold(x.clone(), |x, step| step.forward(x));
             if block.residual { out + x } else { out }
         });
-        spatial_mean(self.head.forward(x))
+        match &self.head {
+            Some(head) => spatial_mean(head.forward(x)),
+            None => from_maps(x),
+        }
+    }
+}
+
+impl Block {
+    fn take(parts: &mut Parts, name: &str, stage: &Stage, inputs: usize, stride: usize) -> Self {
+        let (inside, outputs) = (inputs * stage.widening, stage.channels);
+        let deep = [inside, 1, stage.kernel, stage.kernel];
+        let mut step = |conv: &str, norm: &str, shape, stride, depthwise, cut| {
+            let [conv, norm] = [conv, norm].map(|part| format!("{name}.{part}"));
+            Step::take(parts, [&conv, &norm], shape, stride, depthwise, cut)
+        };
+        let steps = if stage.widening == 1 {
+            vec![
+                step("conv_dw", "bn1", deep, stride, true, true),
+                step("conv_pw", "bn2", [outputs, inside, 1, 1], 1, false, false),
+            ]
+        } else {
+            vec![
+                step("conv_pw", "bn1", [inside, inputs, 1, 1], 1, false, true),
+                step("conv_dw", "bn2", deep, stride, true, true),
+                step("conv_pwl", "bn3", [outputs, inside, 1, 1], 1, false, false),
+            ]
+        };
+        Self {
+            steps,
+            residual: stride == 1 && inputs == outputs,
+        }
     }
 }

@@ -1,23 +1,29 @@
 //! The networks, in burn: they run on every device that it knows.
 
+mod conv;
 mod lite;
+mod maps;
 mod naming;
 mod parts;
 mod positions;
 mod resnet;
 mod vit;
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 
 use burn_tensor::{Device, Tensor as Array};
 use thiserror::Error;
 
 pub use lite::LiteKind;
+pub(crate) use parts::{Live, Parts};
 pub use positions::Positions;
 pub use resnet::ResNetKind;
 pub use vit::VitShape;
 
-use crate::weights::Weights;
+use crate::weights::{Tensor, Weights};
+use conv::ConvNet;
 use lite::Lite;
 use resnet::ResNet;
 use vit::Vit;
@@ -38,6 +44,61 @@ pub enum Architecture {
     ResNet(ResNetKind),
     /// An EfficientNet-Lite; the feature is the mean over the last map.
     Lite(LiteKind),
+    /// Four convolutions of so many channels, for small images; the feature is the mean over the last map.
+    Conv4(usize),
+}
+
+impl Architecture {
+    /// The number of blocks, the unit of what is trained; 0 for a transformer whose sizes only its weights tell.
+    pub fn blocks(&self) -> usize {
+        match self {
+            Architecture::Vit { shape, .. } => shape.map_or(0, |shape| shape.depth),
+            Architecture::ResNet(kind) => kind.depth(),
+            Architecture::Lite(kind) => kind.depth(),
+            Architecture::Conv4(_) => conv::DEPTH,
+        }
+    }
+
+    /// The number of features; 0 for a transformer whose sizes only its weights tell.
+    pub fn dim(&self) -> usize {
+        match self {
+            Architecture::Vit { shape, .. } => shape.map_or(0, |shape| shape.dim),
+            Architecture::ResNet(kind) => kind.dim(),
+            Architecture::Lite(kind) => kind.dim(),
+            Architecture::Conv4(width) => *width,
+        }
+    }
+
+    /// Whether images of a batch are normalised together in training.
+    pub(crate) fn normalises_batches(&self) -> bool {
+        !matches!(self, Architecture::Vit { .. })
+    }
+
+    /// The architecture with the sizes that the weights have, and the tensors under our names.
+    pub(crate) fn settle(self, weights: Weights) -> Result<(Self, BTreeMap<String, Tensor>), ArchitectureError> {
+        let tensors = naming::canonical(weights.tensors, &self);
+        let architecture = match self {
+            Architecture::Vit {
+                shape: None,
+                positions,
+                heads,
+            } => {
+                let shape = VitShape::of(&tensors, heads).ok_or_else(|| ArchitectureError::NotVit {
+                    missing: ["patch_embed.proj.weight", "blocks.0.mlp.fc1.weight"]
+                        .into_iter()
+                        .find(|&name| !tensors.contains_key(name))
+                        .unwrap_or("patch_embed.proj.weight of four dimensions"),
+                })?;
+                Architecture::Vit {
+                    shape: Some(shape),
+                    positions,
+                    heads,
+                }
+            }
+            other => other,
+        };
+        Ok((architecture, tensors))
+    }
 }
 
 impl fmt::Display for Architecture {
@@ -72,6 +133,7 @@ impl fmt::Display for Architecture {
             Architecture::ResNet(ResNetKind::ResNet50) => f.write_str("resnet50"),
             Architecture::Lite(LiteKind::Lite0) => f.write_str("efficientnet-lite0"),
             Architecture::Lite(LiteKind::Lite2) => f.write_str("efficientnet-lite2"),
+            Architecture::Conv4(width) => write!(f, "conv4 × {width}"),
         }
     }
 }
@@ -105,10 +167,12 @@ pub enum ArchitectureError {
         missing: &'static str,
     },
     /// Position embeddings that are not those of a square of patches.
-    #[error("the position embeddings {}", positions_problem(found.as_deref(), *dim))]
+    #[error(
+        "the position embeddings have the shape {found:?}, which is not 1 × (a square of patches, and one) × {dim}"
+    )]
     PositionCount {
         /// Their shape.
-        found: Option<Vec<usize>>,
+        found: Vec<usize>,
         /// The length of a token.
         dim: usize,
     },
@@ -120,6 +184,17 @@ pub enum ArchitectureError {
         /// The side of a patch.
         patch: usize,
     },
+    /// An image that has vanished before the last map.
+    #[error("images of {image} pixels are too small; this network needs {least}")]
+    TooSmall {
+        /// The side of an image.
+        image: usize,
+        /// The least side.
+        least: usize,
+    },
+    /// A transformer without sizes.
+    #[error("a transformer without weights needs its sizes, as in vit:size=28,patch=7,dim=96,depth=4,heads=3")]
+    NoSizes,
     /// Tokens that cannot be shared out among the heads.
     #[error("{dim} features cannot be shared out among {heads} heads; say how many there are, as in vit:heads=6")]
     Heads {
@@ -128,13 +203,6 @@ pub enum ArchitectureError {
         /// The number of heads.
         heads: usize,
     },
-}
-
-fn positions_problem(found: Option<&[usize]>, dim: usize) -> String {
-    match found {
-        None => "(pos_embed) are missing".to_owned(),
-        Some(shape) => format!("have the shape {shape:?}, which is not 1 × (a square of patches, and one) × {dim}"),
-    }
 }
 
 /// The first few of some names, on a line of their own.
@@ -154,81 +222,78 @@ fn list(what: &str, names: &[String]) -> String {
     }
 }
 
-/// A network with its weights, for images of one size.
+/// Consecutive blocks of a network with their weights, for images of one size.
 #[derive(Debug)]
 pub(crate) struct Network {
     body: Body,
-    image: usize,
     device: Device,
 }
 
 #[derive(Debug)]
 enum Body {
-    Vit(Box<Vit>),
-    ResNet(Box<ResNet>, usize),
-    Lite(Box<Lite>, usize),
+    Vit(Vit),
+    ResNet(ResNet),
+    Lite(Lite),
+    Conv(ConvNet),
 }
 
 impl Network {
-    /// Builds the network; the architecture comes back with the sizes that it has.
+    /// Builds the whole network, strictly; the architecture comes back with the sizes that it has.
     pub(crate) fn new(
         architecture: Architecture,
         image: usize,
         weights: Weights,
         device: Device,
     ) -> Result<(Self, Architecture), ArchitectureError> {
-        let tensors = naming::canonical(weights.tensors, &architecture);
-        let (body, architecture) = match architecture {
-            Architecture::Vit {
-                shape,
-                positions,
-                heads,
-            } => {
-                let shape = match shape {
-                    Some(shape) => shape,
-                    None => VitShape::of(&tensors, heads).ok_or_else(|| ArchitectureError::NotVit {
-                        missing: ["patch_embed.proj.weight", "blocks.0.mlp.fc1.weight"]
-                            .into_iter()
-                            .find(|&name| !tensors.contains_key(name))
-                            .unwrap_or("patch_embed.proj.weight of four dimensions"),
-                    })?,
-                };
-                let vit = Vit::new(shape, image, positions, tensors, &device)?;
-                let architecture = Architecture::Vit {
-                    shape: Some(shape),
-                    positions,
-                    heads,
-                };
-                (Body::Vit(Box::new(vit)), architecture)
-            }
-            Architecture::ResNet(kind) => (
-                Body::ResNet(Box::new(ResNet::new(kind, tensors, &device)?), kind.dim()),
-                architecture,
-            ),
-            Architecture::Lite(kind) => (
-                Body::Lite(Box::new(Lite::new(kind, tensors, &device)?), kind.dim()),
-                architecture,
-            ),
-        };
-        Ok((Self { body, image, device }, architecture))
+        let (architecture, tensors) = architecture.settle(weights)?;
+        let mut parts = Parts::of_file(tensors, &device);
+        let network = Self::part(&architecture, image, &mut parts, 0..architecture.blocks(), &device)?;
+        parts.finish()?;
+        Ok((network, architecture))
     }
 
-    pub(crate) fn dim(&self) -> usize {
+    /// Builds the blocks `span` of a network: with the first comes what stands before it, with the last what follows.
+    pub(crate) fn part(
+        architecture: &Architecture,
+        image: usize,
+        parts: &mut Parts,
+        span: Range<usize>,
+        device: &Device,
+    ) -> Result<Self, ArchitectureError> {
+        let body = match *architecture {
+            Architecture::Vit { shape: None, .. } => return Err(ArchitectureError::NoSizes),
+            Architecture::Vit {
+                shape: Some(shape),
+                positions,
+                ..
+            } => Body::Vit(Vit::new(shape, image, positions, parts, span)?),
+            Architecture::ResNet(kind) => Body::ResNet(ResNet::new(kind, parts, span)),
+            Architecture::Lite(kind) => Body::Lite(Lite::new(kind, parts, span)),
+            Architecture::Conv4(width) => {
+                let least = 1 << conv::DEPTH;
+                if image < least {
+                    return Err(ArchitectureError::TooSmall { image, least });
+                }
+                Body::Conv(ConvNet::new(width, parts, span))
+            }
+        };
+        let device = device.clone();
+        Ok(Self { body, device })
+    }
+
+    /// What leaves the last of the blocks, a row an image: features, if it is the network's last.
+    pub(crate) fn forward(&self, values: &[f32], images: usize) -> Array<2> {
         match &self.body {
-            Body::Vit(vit) => vit.dim(),
-            Body::ResNet(_, dim) | Body::Lite(_, dim) => *dim,
+            Body::Vit(net) => net.forward(values, images, &self.device),
+            Body::ResNet(net) => net.forward(values, images, &self.device),
+            Body::Lite(net) => net.forward(values, images, &self.device),
+            Body::Conv(net) => net.forward(values, images, &self.device),
         }
     }
+}
 
-    /// The features of some images, a row an image.
-    pub(crate) fn forward(&self, pixels: &[f32]) -> Vec<f32> {
-        let images = pixels.len() / (3 * self.image * self.image);
-        let features: Array<2> = match &self.body {
-            Body::Vit(vit) => vit.forward(pixels, images, &self.device),
-            Body::ResNet(net, _) => net.forward(pixels, images, self.image, &self.device),
-            Body::Lite(net, _) => net.forward(pixels, images, self.image, &self.device),
-        };
-        // Our own tensors are f32, so the conversion cannot fail.
-        features.into_data().try_into_vec().unwrap_or_default()
-    }
+/// The values of a tensor.
+pub(crate) fn values<const D: usize>(array: Array<D>) -> Vec<f32> {
+    // Our own tensors are f32, so the conversion cannot fail.
+    array.into_data().try_into_vec().unwrap_or_default()
 }

@@ -15,6 +15,8 @@ type Tensors = BTreeMap<String, Tensor>;
 pub(crate) fn canonical(tensors: Tensors, architecture: &Architecture) -> Tensors {
     match architecture {
         Architecture::Vit { .. } => vit(tensors),
+        // Our own: no project but this one names them.
+        Architecture::Conv4(_) => tensors,
         Architecture::ResNet(_) => renamed(tensors, &["fc."], resnet_name),
         Architecture::Lite(kind) => renamed(tensors, &["classifier.", "_fc."], |name| lite_name(name, *kind)),
     }

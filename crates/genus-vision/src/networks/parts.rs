@@ -1,20 +1,51 @@
-//! Taking the tensors of a network out of a weights file, strictly.
+//! Taking the tensors of a network out of a weights file, strictly, or out of a training under way.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
+use burn_tensor::module::{batch_norm_train, conv2d, linear};
+use burn_tensor::ops::ConvOptions;
 use burn_tensor::{Device, Tensor as Array, TensorData};
 
-use super::ArchitectureError;
+use super::{ArchitectureError, Positions};
 use crate::weights::Tensor;
 
 /// The tensors that a network still has to take, and what was wrong with those it took.
 ///
 /// Problems are collected and told together by [`finish`](Self::finish): whoever has the wrong file sees all of it at once.
 pub(crate) struct Parts<'a> {
-    tensors: BTreeMap<String, Tensor>,
+    source: Source<'a>,
     device: &'a Device,
+    wanted: Vec<(String, Vec<usize>)>,
     missing: Vec<String>,
     misshapen: Vec<String>,
+}
+
+enum Source<'a> {
+    /// A file: every tensor is taken once, and laid out for inference.
+    File(BTreeMap<String, Tensor>),
+    /// A training: gradients flow back to the tensors.
+    Live(&'a Live),
+}
+
+/// The tensors of one forward pass in training.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    /// The tensors by name, each flat.
+    pub(crate) tensors: BTreeMap<String, Array<1>>,
+    /// What the batch normalisations saw.
+    pub(crate) seen: Arc<Mutex<Vec<BatchStatistics>>>,
+}
+
+/// What a batch normalisation saw of a batch.
+#[derive(Debug)]
+pub(crate) struct BatchStatistics {
+    /// The normalisation.
+    pub(crate) norm: String,
+    /// The mean of every channel.
+    pub(crate) mean: Array<1>,
+    /// The variance of every channel, without bias, as running variances are kept.
+    pub(crate) variance: Array<1>,
 }
 
 /// A matrix with inputs in rows and its bias.
@@ -25,35 +56,106 @@ pub(crate) struct Linear {
 }
 
 impl Linear {
-    pub(crate) fn new(weight: Array<2>, bias: Array<1>) -> Self {
-        Self { weight, bias }
-    }
-
     pub(crate) fn forward(&self, x: Array<3>) -> Array<3> {
-        burn_tensor::module::linear(x, self.weight.clone(), Some(self.bias.clone()))
+        linear(x, self.weight.clone(), Some(self.bias.clone()))
     }
 }
 
-/// The kernel of a convolution with the normalisation that follows it folded in.
+/// A convolution without bias of its own and the batch normalisation after it.
 #[derive(Debug)]
 pub(crate) struct Conv {
-    pub(crate) weight: Array<4>,
-    pub(crate) bias: Array<1>,
+    weight: Array<4>,
+    norm: Norm,
+}
+
+#[derive(Debug)]
+enum Norm {
+    /// With fixed statistics a normalisation is a scale, which is in the kernel, and a bias.
+    Folded(Array<1>),
+    /// In training its statistics are those of the batch.
+    Batch {
+        name: String,
+        gamma: Array<1>,
+        beta: Array<1>,
+        epsilon: f64,
+        seen: Arc<Mutex<Vec<BatchStatistics>>>,
+    },
+}
+
+impl Conv {
+    /// The side of the kernel.
+    pub(crate) fn kernel(&self) -> usize {
+        self.weight.dims()[2]
+    }
+
+    pub(crate) fn forward(&self, x: Array<4>, options: ConvOptions<2>) -> Array<4> {
+        let (name, gamma, beta, epsilon, seen) = match &self.norm {
+            Norm::Folded(bias) => return conv2d(x, self.weight.clone(), Some(bias.clone()), options),
+            Norm::Batch {
+                name,
+                gamma,
+                beta,
+                epsilon,
+                seen,
+            } => (name, gamma, beta, epsilon, seen),
+        };
+        let x = if self.kernel() == 1 && options.stride == [1, 1] && options.groups == 1 {
+            pointwise(x, self.weight.clone())
+        } else {
+            conv2d(x, self.weight.clone(), None, options)
+        };
+        let [images, _, height, width] = x.dims();
+        let normed = batch_norm_train(x, gamma.clone(), beta.clone(), *epsilon);
+        if let Ok(mut seen) = seen.lock() {
+            let count = (images * height * width) as f64;
+            seen.push(BatchStatistics {
+                norm: name.clone(),
+                mean: normed.mean.inner(),
+                variance: normed.variance.inner() * (count / (count - 1.0).max(1.0)),
+            });
+        }
+        normed.output
+    }
+}
+
+/// A convolution with a kernel of one pixel as one matrix product: burn's gradient of its kernel takes six times as long.
+fn pointwise(x: Array<4>, weight: Array<4>) -> Array<4> {
+    let [images, inputs, height, width] = x.dims();
+    let outputs = weight.dims()[0];
+    let pixels = x.swap_dims(0, 1).reshape([inputs, images * height * width]);
+    let out = weight.reshape([outputs, inputs]).matmul(pixels);
+    out.reshape([outputs, images, height, width]).swap_dims(0, 1)
 }
 
 impl<'a> Parts<'a> {
-    pub(crate) fn new(tensors: BTreeMap<String, Tensor>, device: &'a Device) -> Self {
+    /// The tensors of a file.
+    pub(crate) fn of_file(tensors: BTreeMap<String, Tensor>, device: &'a Device) -> Self {
+        Self::new(Source::File(tensors), device)
+    }
+
+    /// The tensors of a training.
+    pub(crate) fn of_training(live: &'a Live, device: &'a Device) -> Self {
+        Self::new(Source::Live(live), device)
+    }
+
+    fn new(source: Source<'a>, device: &'a Device) -> Self {
         Self {
-            tensors,
+            source,
             device,
+            wanted: Vec::new(),
             missing: Vec::new(),
             misshapen: Vec::new(),
         }
     }
 
-    /// The values of a tensor; zeros, and a problem noted, when it is not there in this shape.
-    pub(crate) fn take(&mut self, name: &str, shape: &[usize]) -> Vec<f32> {
-        match self.tensors.remove(name) {
+    /// The values of a tensor of a file; zeros, and a problem noted, when it is not there in this shape.
+    fn take(&mut self, name: &str, shape: &[usize]) -> Vec<f32> {
+        self.wanted.push((name.to_owned(), shape.to_owned()));
+        let found = match &mut self.source {
+            Source::File(tensors) => tensors.remove(name),
+            Source::Live(_) => None,
+        };
+        match found {
             Some(tensor) if tensor.shape == shape => return tensor.values,
             Some(tensor) => {
                 let problem = format!("{name} is {} and not {}", by(&tensor.shape), by(shape));
@@ -64,28 +166,75 @@ impl<'a> Parts<'a> {
         vec![0.0; shape.iter().product()]
     }
 
-    pub(crate) fn array<const D: usize>(&self, values: Vec<f32>, shape: [usize; D]) -> Array<D> {
-        Array::from_data(TensorData::new(values, shape), self.device)
-    }
-
-    pub(crate) fn vector(&mut self, name: &str, length: usize) -> Array<1> {
-        let values = self.take(name, &[length]);
-        self.array(values, [length])
-    }
-
-    /// `name.weight` (outputs × inputs, as PyTorch has it) and `name.bias`; the matrix is turned once, here.
-    pub(crate) fn linear(&mut self, name: &str, inputs: usize, outputs: usize) -> Linear {
-        let weight = self.take(&format!("{name}.weight"), &[outputs, inputs]);
-        let weight = transposed(&weight, outputs, inputs);
-        Linear {
-            weight: self.array(weight, [inputs, outputs]),
-            bias: self.vector(&format!("{name}.bias"), outputs),
+    /// The tensor of a training, if this is one and has it.
+    fn live(&self, name: &str) -> Option<Array<1>> {
+        match &self.source {
+            Source::File(_) => None,
+            Source::Live(live) => live.tensors.get(name).cloned(),
         }
     }
 
-    /// A convolution without bias of its own and the batch normalisation after it, as one convolution.
+    fn array<const D: usize>(&self, values: Vec<f32>, shape: [usize; D]) -> Array<D> {
+        Array::from_data(TensorData::new(values, shape), self.device)
+    }
+
+    /// A tensor as it is.
+    pub(crate) fn tensor<const D: usize>(&mut self, name: &str, shape: [usize; D]) -> Array<D> {
+        match self.live(name) {
+            Some(flat) => flat.reshape(shape),
+            None => {
+                let values = self.take(name, &shape);
+                self.array(values, shape)
+            }
+        }
+    }
+
+    /// A matrix that is kept as outputs × inputs, as PyTorch does, with inputs in rows; a file's is turned once, here.
+    /// `shape` is the one in the file: outputs, and what inputs are made of.
+    fn matrix(&mut self, name: &str, shape: &[usize]) -> Array<2> {
+        let (outputs, inputs) = (shape[0], shape[1..].iter().product());
+        match self.live(name) {
+            Some(flat) => flat.reshape([outputs, inputs]).transpose(),
+            None => {
+                let values = self.take(name, shape);
+                self.array(transposed(&values, outputs, inputs), [inputs, outputs])
+            }
+        }
+    }
+
+    /// `name.weight` and `name.bias`; `shape` is that of the weight.
+    pub(crate) fn linear(&mut self, name: &str, shape: &[usize]) -> Linear {
+        Linear {
+            weight: self.matrix(&format!("{name}.weight"), shape),
+            bias: self.tensor(&format!("{name}.bias"), [shape[0]]),
+        }
+    }
+
+    /// A linear map as two: the one to its first outputs, and the one to the rest.
+    pub(crate) fn split_linear(&mut self, name: &str, inputs: usize, outputs: usize, first: usize) -> [Linear; 2] {
+        let Linear { weight, bias } = self.linear(name, &[outputs, inputs]);
+        [0..first, first..outputs].map(|part| Linear {
+            weight: weight.clone().slice([0..inputs, part.clone()]),
+            bias: bias.clone().slice([part]),
+        })
+    }
+
+    /// A convolution without bias of its own and the batch normalisation after it.
     pub(crate) fn conv(&mut self, conv: &str, norm: &str, shape: [usize; 4], epsilon: f64) -> Conv {
         let outputs = shape[0];
+        if let Source::Live(live) = &self.source {
+            let seen = Arc::clone(&live.seen);
+            return Conv {
+                weight: self.tensor(&format!("{conv}.weight"), shape),
+                norm: Norm::Batch {
+                    name: norm.to_owned(),
+                    gamma: self.tensor(&format!("{norm}.weight"), [outputs]),
+                    beta: self.tensor(&format!("{norm}.bias"), [outputs]),
+                    epsilon,
+                    seen,
+                },
+            };
+        }
         let mut weight = self.take(&format!("{conv}.weight"), &shape);
         let [gamma, beta, mean, variance] = ["weight", "bias", "running_mean", "running_var"]
             .map(|part| self.take(&format!("{norm}.{part}"), &[outputs]));
@@ -97,13 +246,47 @@ impl<'a> Parts<'a> {
         }
         Conv {
             weight: self.array(weight, shape),
-            bias: self.array(bias, [outputs]),
+            norm: Norm::Folded(self.array(bias, [outputs])),
         }
+    }
+
+    /// The positions of the class token (1 × 1 × dim) and of a square of `side` patches (1 × side² × dim).
+    pub(crate) fn positions(
+        &mut self,
+        how: Positions,
+        side: usize,
+        dim: usize,
+    ) -> Result<[Array<3>; 2], ArchitectureError> {
+        const NAME: &str = "pos_embed";
+        let patches = side * side;
+        let both = |embedding: Array<3>| [0..1, 1..1 + patches].map(|rows| embedding.clone().slice([0..1, rows]));
+        let shape = [1, 1 + patches, dim];
+        let found = match &mut self.source {
+            Source::File(tensors) => tensors.remove(NAME),
+            Source::Live(_) => None,
+        };
+        let Some(found) = found else {
+            return Ok(both(self.tensor(NAME, shape)));
+        };
+        self.wanted.push((NAME.to_owned(), shape.to_vec()));
+        let values = how.fit(&found, side, dim).ok_or(ArchitectureError::PositionCount {
+            found: found.shape,
+            dim,
+        })?;
+        Ok(both(self.array(values, shape)))
+    }
+
+    /// Every tensor that was asked for, in order, with its shape.
+    pub(crate) fn wanted(self) -> Vec<(String, Vec<usize>)> {
+        self.wanted
     }
 
     /// Whether all was there, in the right shapes, and nothing besides.
     pub(crate) fn finish(self) -> Result<(), ArchitectureError> {
-        let surplus: Vec<String> = self.tensors.into_keys().collect();
+        let surplus: Vec<String> = match self.source {
+            Source::File(tensors) => tensors.into_keys().collect(),
+            Source::Live(_) => Vec::new(),
+        };
         if self.missing.is_empty() && self.misshapen.is_empty() && surplus.is_empty() {
             return Ok(());
         }
@@ -123,7 +306,7 @@ fn by(shape: &[usize]) -> String {
     }
 }
 
-pub(crate) fn transposed(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
+fn transposed(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     let mut out = Vec::with_capacity(values.len());
     for column in 0..columns {
         out.extend((0..rows).map(|row| values[row * columns + column]));

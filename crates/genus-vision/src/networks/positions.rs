@@ -31,7 +31,7 @@ impl Positions {
     }
 
     /// The embeddings (patches × dim) of a square of `from` patches a side for one of `to`.
-    pub(crate) fn resize(self, values: &[f32], from: usize, to: usize, dim: usize) -> Vec<f32> {
+    fn resize(self, values: &[f32], from: usize, to: usize, dim: usize) -> Vec<f32> {
         if from == to {
             return values.to_vec();
         }
@@ -67,12 +67,15 @@ impl Positions {
         out
     }
 
-    /// A class position and a square of patch positions, for `to` patches a side; `None` when their number is neither a
-    /// square nor one more.
-    pub(crate) fn split(self, embedding: &Tensor, to: usize) -> Option<(Vec<f32>, Vec<f32>)> {
-        let &[1, count, dim] = &embedding.shape[..] else {
+    /// The position of the class token and those of a square of `to` patches a side, one after the other; `None` when the
+    /// number of those given is neither a square nor one more.
+    pub(crate) fn fit(self, embedding: &Tensor, to: usize, dim: usize) -> Option<Vec<f32>> {
+        let &[1, count, length] = &embedding.shape[..] else {
             return None;
         };
+        if length != dim {
+            return None;
+        }
         let (class, patches) = match (side(count), side(count.checked_sub(1)?)) {
             // timm adds the class position to the class token of networks with registers, and keeps the patches alone.
             (Some(_), _) => (vec![0.0; dim], &embedding.values[..]),
@@ -80,7 +83,9 @@ impl Positions {
             (None, None) => return None,
         };
         let from = side(patches.len() / dim)?;
-        Some((class, self.resize(patches, from, to, dim)))
+        let mut all = class;
+        all.extend(self.resize(patches, from, to, dim));
+        Some(all)
     }
 }
 

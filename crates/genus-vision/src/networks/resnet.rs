@@ -1,14 +1,13 @@
 //! Residual networks.
 
-use std::collections::BTreeMap;
+use std::ops::Range;
 
-use burn_tensor::module::{conv2d, max_pool2d};
+use burn_tensor::module::max_pool2d;
 use burn_tensor::ops::{ConvOptions, MaxPoolOptions};
-use burn_tensor::{Device, Tensor as Array, TensorData, activation};
+use burn_tensor::{Device, Tensor as Array, activation};
 
-use super::ArchitectureError;
+use super::maps::{from_maps, spatial_mean, to_maps};
 use super::parts::{Conv, Parts};
-use crate::weights::Tensor;
 
 const EPSILON: f64 = 1e-5;
 
@@ -40,13 +39,22 @@ impl ResNetKind {
     pub(crate) fn dim(self) -> usize {
         512 * self.expansion()
     }
+
+    /// The number of blocks.
+    pub(crate) fn depth(self) -> usize {
+        self.blocks().into_iter().sum()
+    }
 }
 
-/// A residual network without its classifier.
+/// Some blocks of a residual network, with what stands before the first and after the last of all.
 #[derive(Debug)]
 pub(crate) struct ResNet {
-    stem: Step,
+    /// The channels of what comes in.
+    inputs: usize,
+    stem: Option<Step>,
     blocks: Vec<Block>,
+    /// Whether means are taken at the end.
+    last: bool,
 }
 
 /// A convolution with its stride; the padding keeps the middle in the middle.
@@ -71,74 +79,88 @@ impl Step {
     }
 
     fn forward(&self, x: Array<4>) -> Array<4> {
-        let pad = self.conv.weight.dims()[2] / 2;
-        let options = ConvOptions::new([self.stride; 2], [pad; 2], [1; 2], 1);
-        conv2d(x, self.conv.weight.clone(), Some(self.conv.bias.clone()), options)
+        let pad = self.conv.kernel() / 2;
+        self.conv
+            .forward(x, ConvOptions::new([self.stride; 2], [pad; 2], [1; 2], 1))
     }
 }
 
 impl ResNet {
-    pub(crate) fn new(
-        kind: ResNetKind,
-        tensors: BTreeMap<String, Tensor>,
-        device: &Device,
-    ) -> Result<Self, ArchitectureError> {
-        let mut parts = Parts::new(tensors, device);
-        let stem = Step::take(&mut parts, "conv1", "bn1", [64, 3, 7, 7], 2);
+    /// The blocks `span`.
+    pub(crate) fn new(kind: ResNetKind, parts: &mut Parts, span: Range<usize>) -> Self {
+        let stem = (span.start == 0).then(|| Step::take(parts, "conv1", "bn1", [64, 3, 7, 7], 2));
         let mut blocks = Vec::new();
-        let mut inputs = 64;
-        for (stage, count) in kind.blocks().into_iter().enumerate() {
+        let (mut inputs, mut first) = (64, 3);
+        let places = kind.blocks().into_iter().enumerate();
+        let places = places.flat_map(|(stage, count)| (0..count).map(move |number| (stage, number)));
+        for (at, (stage, number)) in places.enumerate() {
             let inside = 64 << stage;
             let outputs = inside * kind.expansion();
-            for number in 0..count {
+            if span.contains(&at) {
+                if at == span.start && at > 0 {
+                    first = inputs;
+                }
                 let stride = if stage > 0 && number == 0 { 2 } else { 1 };
                 let name = format!("layer{}.{number}", stage + 1);
-                let mut step = |at: usize, shape, stride| {
-                    Step::take(
-                        &mut parts,
-                        &format!("{name}.conv{at}"),
-                        &format!("{name}.bn{at}"),
-                        shape,
-                        stride,
-                    )
-                };
-                let steps = match kind {
-                    ResNetKind::ResNet18 => vec![
-                        step(1, [inside, inputs, 3, 3], stride),
-                        step(2, [inside, inside, 3, 3], 1),
-                    ],
-                    ResNetKind::ResNet50 => vec![
-                        step(1, [inside, inputs, 1, 1], 1),
-                        step(2, [inside, inside, 3, 3], stride),
-                        step(3, [outputs, inside, 1, 1], 1),
-                    ],
-                };
-                let shortcut = (stride != 1 || inputs != outputs).then(|| {
-                    let (conv, norm) = (format!("{name}.downsample.0"), format!("{name}.downsample.1"));
-                    Step::take(&mut parts, &conv, &norm, [outputs, inputs, 1, 1], stride)
-                });
-                blocks.push(Block { steps, shortcut });
-                inputs = outputs;
+                blocks.push(Block::take(kind, parts, &name, [inputs, inside, outputs], stride));
             }
+            inputs = outputs;
         }
-        parts.finish()?;
-        Ok(Self { stem, blocks })
+        Self {
+            inputs: first,
+            stem,
+            blocks,
+            last: span.end == kind.depth(),
+        }
     }
 
-    /// The means over the last map: images × dim.
-    pub(crate) fn forward(&self, pixels: &[f32], images: usize, side: usize, device: &Device) -> Array<2> {
-        let x = Array::from_data(TensorData::new(pixels.to_vec(), [images, 3, side, side]), device);
-        let x = activation::relu(self.stem.forward(x));
-        let pool = MaxPoolOptions::new([3; 2]).with_stride([2; 2]).with_padding([1; 2]);
-        let x = self
-            .blocks
-            .iter()
-            .fold(max_pool2d(x, pool), |x, block| block.forward(x));
-        spatial_mean(x)
+    /// From pixels or maps to maps or, after the last block, to the means over the maps: images × values.
+    pub(crate) fn forward(&self, values: &[f32], images: usize, device: &Device) -> Array<2> {
+        let mut x = to_maps(values, images, self.inputs, device);
+        if let Some(stem) = &self.stem {
+            let pool = MaxPoolOptions::new([3; 2]).with_stride([2; 2]).with_padding([1; 2]);
+            x = max_pool2d(activation::relu(stem.forward(x)), pool);
+        }
+        let x = self.blocks.iter().fold(x, |x, block| block.forward(x));
+        if self.last { spatial_mean(x) } else { from_maps(x) }
     }
 }
 
 impl Block {
+    fn take(
+        kind: ResNetKind,
+        parts: &mut Parts,
+        name: &str,
+        [inputs, inside, outputs]: [usize; 3],
+        stride: usize,
+    ) -> Self {
+        let mut step = |at: usize, shape, stride| {
+            Step::take(
+                parts,
+                &format!("{name}.conv{at}"),
+                &format!("{name}.bn{at}"),
+                shape,
+                stride,
+            )
+        };
+        let steps = match kind {
+            ResNetKind::ResNet18 => vec![
+                step(1, [inside, inputs, 3, 3], stride),
+                step(2, [inside, inside, 3, 3], 1),
+            ],
+            ResNetKind::ResNet50 => vec![
+                step(1, [inside, inputs, 1, 1], 1),
+                step(2, [inside, inside, 3, 3], stride),
+                step(3, [outputs, inside, 1, 1], 1),
+            ],
+        };
+        let shortcut = (stride != 1 || inputs != outputs).then(|| {
+            let (conv, norm) = (format!("{name}.downsample.0"), format!("{name}.downsample.1"));
+            Step::take(parts, &conv, &norm, [outputs, inputs, 1, 1], stride)
+        });
+        Self { steps, shortcut }
+    }
+
     fn forward(&self, x: Array<4>) -> Array<4> {
         let shortcut = match &self.shortcut {
             Some(step) => step.forward(x.clone()),
@@ -151,12 +173,4 @@ impl Block {
         });
         activation::relu(x + shortcut)
     }
-}
-
-/// The mean of every channel: images × channels.
-pub(crate) fn spatial_mean(x: Array<4>) -> Array<2> {
-    let [images, channels, height, width] = x.dims();
-    x.reshape([images, channels, height * width])
-        .mean_dim(2)
-        .reshape([images, channels])
 }

@@ -1,12 +1,13 @@
 //! Vision transformers: DINO, DINOv2 with or without registers, and their relatives.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use burn_tensor::module::{attention, layer_norm};
 use burn_tensor::ops::AttentionModuleOptions;
-use burn_tensor::{Device, Tensor as Array, activation};
+use burn_tensor::{Device, Tensor as Array, TensorData, activation};
 
-use super::parts::{Linear, Parts, transposed};
+use super::parts::{Linear, Parts};
 use super::{ArchitectureError, Positions};
 use crate::weights::Tensor;
 
@@ -56,18 +57,26 @@ impl VitShape {
     }
 }
 
-/// A vision transformer for images of one size.
+/// Some blocks of a vision transformer, with what stands before the first and after the last of all.
 #[derive(Debug)]
 pub(crate) struct Vit {
-    shape: VitShape,
+    dim: usize,
+    heads: usize,
+    embed: Option<Embed>,
+    blocks: Vec<Block>,
+    norm: Option<Norm>,
+}
+
+/// From the pixels of an image of one size to tokens.
+#[derive(Debug)]
+struct Embed {
+    patch: usize,
     side: usize,
-    embed: Linear,
+    kernel: Linear,
     /// The class token with its position, and the registers: 1 × (1 + registers) × dim.
     prefix: Array<3>,
     /// 1 × patches × dim.
     positions: Array<3>,
-    blocks: Vec<Block>,
-    norm: Norm,
 }
 
 #[derive(Debug)]
@@ -79,8 +88,8 @@ struct Norm {
 impl Norm {
     fn take(parts: &mut Parts, name: &str, dim: usize) -> Self {
         Self {
-            gamma: parts.vector(&format!("{name}.weight"), dim),
-            beta: parts.vector(&format!("{name}.bias"), dim),
+            gamma: parts.tensor(&format!("{name}.weight"), [dim]),
+            beta: parts.tensor(&format!("{name}.bias"), [dim]),
         }
     }
 
@@ -104,95 +113,88 @@ struct Block {
 }
 
 impl Vit {
+    /// The blocks `span` of a transformer for images of `image` pixels a side.
     pub(crate) fn new(
         shape: VitShape,
         image: usize,
         positions: Positions,
-        tensors: BTreeMap<String, Tensor>,
-        device: &Device,
+        parts: &mut Parts,
+        span: Range<usize>,
     ) -> Result<Self, ArchitectureError> {
-        let VitShape { patch, dim, .. } = shape;
+        let VitShape { patch, dim, heads, .. } = shape;
         if patch == 0 || !image.is_multiple_of(patch) || image == 0 {
             return Err(ArchitectureError::PatchSize { image, patch });
         }
-        if shape.heads == 0 || !dim.is_multiple_of(shape.heads) {
-            return Err(ArchitectureError::Heads {
-                dim,
-                heads: shape.heads,
-            });
+        if heads == 0 || !dim.is_multiple_of(heads) {
+            return Err(ArchitectureError::Heads { dim, heads });
         }
-        let side = image / patch;
-        let mut tensors = tensors;
-        let embedding = tensors.remove("pos_embed");
-        let mut parts = Parts::new(tensors, device);
-        let class = parts.take("cls_token", &[1, 1, dim]);
-        let registers = match shape.registers {
-            0 => Vec::new(),
-            count => parts.take("reg_token", &[1, count, dim]),
+        let embed = match span.start {
+            0 => Some(Embed::take(parts, shape, image / patch, positions)?),
+            _ => None,
         };
-        let pixels = 3 * patch * patch;
-        let kernel = parts.take("patch_embed.proj.weight", &[dim, 3, patch, patch]);
-        let blocks = (0..shape.depth).map(|b| Block::take(&mut parts, b, &shape)).collect();
-        let norm = Norm::take(&mut parts, "norm", dim);
-        let bias = parts.vector("patch_embed.proj.bias", dim);
-        let embed = Linear::new(parts.array(transposed(&kernel, dim, pixels), [pixels, dim]), bias);
-
-        let wrong = |found: Option<&Tensor>| ArchitectureError::PositionCount {
-            found: found.map(|tensor| tensor.shape.clone()),
-            dim,
-        };
-        let embedding = embedding.ok_or_else(|| wrong(None));
-        let (class_position, patch_positions) = match embedding {
-            Ok(embedding) if embedding.shape.last() == Some(&dim) => positions
-                .split(&embedding, side)
-                .ok_or_else(|| wrong(Some(&embedding)))?,
-            Ok(embedding) => return Err(wrong(Some(&embedding))),
-            Err(missing) => {
-                // What else is wrong with the file says more.
-                parts.finish()?;
-                return Err(missing);
-            }
-        };
-        let mut prefix: Vec<f32> = class.iter().zip(&class_position).map(|(c, p)| c + p).collect();
-        prefix.extend(registers);
-        let prefix = parts.array(prefix, [1, 1 + shape.registers, dim]);
-        let positions = parts.array(patch_positions, [1, side * side, dim]);
-        parts.finish()?;
+        let last = span.end == shape.depth;
         Ok(Self {
-            shape,
-            side,
+            dim,
+            heads,
             embed,
-            prefix,
-            positions,
-            blocks,
-            norm,
+            blocks: span.map(|b| Block::take(parts, b, &shape)).collect(),
+            norm: last.then(|| Norm::take(parts, "norm", dim)),
         })
     }
 
-    pub(crate) fn dim(&self) -> usize {
-        self.shape.dim
+    /// From pixels or tokens to tokens or, after the last block, to the class token of every image: images × values.
+    pub(crate) fn forward(&self, values: &[f32], images: usize, device: &Device) -> Array<2> {
+        let mut x = match &self.embed {
+            Some(embed) => embed.forward(values, images, device),
+            None => {
+                let tokens = values.len() / (images * self.dim).max(1);
+                Array::from_data(TensorData::new(values.to_vec(), [images, tokens, self.dim]), device)
+            }
+        };
+        for (at, block) in self.blocks.iter().enumerate() {
+            // Only the class token leaves the last block of all, so only it goes through most of it.
+            let last = self.norm.is_some() && at + 1 == self.blocks.len();
+            let wanted = if last { 1 } else { x.dims()[1] };
+            x = block.forward(x, wanted, self.heads);
+        }
+        if let Some(norm) = &self.norm {
+            x = norm.forward(x.slice([0..images, 0..1]));
+        }
+        let tokens = x.dims()[1];
+        x.reshape([images, tokens * self.dim])
+    }
+}
+
+impl Embed {
+    fn take(parts: &mut Parts, shape: VitShape, side: usize, positions: Positions) -> Result<Self, ArchitectureError> {
+        let VitShape { patch, dim, .. } = shape;
+        let class = parts.tensor("cls_token", [1, 1, dim]);
+        let [class_position, positions] = parts.positions(positions, side, dim)?;
+        let mut prefix = class + class_position;
+        if shape.registers > 0 {
+            let registers = parts.tensor("reg_token", [1, shape.registers, dim]);
+            prefix = Array::cat(vec![prefix, registers], 1);
+        }
+        Ok(Self {
+            patch,
+            side,
+            kernel: parts.linear("patch_embed.proj", &[dim, 3, patch, patch]),
+            prefix,
+            positions,
+        })
     }
 
-    /// The class token of every image after the last norm: images × dim.
-    pub(crate) fn forward(&self, pixels: &[f32], images: usize, device: &Device) -> Array<2> {
-        let VitShape { dim, patch, .. } = self.shape;
+    fn forward(&self, pixels: &[f32], images: usize, device: &Device) -> Array<3> {
         let patches = self.patches(pixels);
-        let shape = [images, self.side * self.side, 3 * patch * patch];
-        let x = Array::<3>::from_data(burn_tensor::TensorData::new(patches, shape), device);
-        let x = self.embed.forward(x) + self.positions.clone();
-        let mut x = Array::cat(vec![self.prefix.clone().repeat_dim(0, images), x], 1);
-        for (at, block) in self.blocks.iter().enumerate() {
-            // Only the class token leaves the last block, so only it goes through most of it.
-            let wanted = if at + 1 == self.blocks.len() { 1 } else { x.dims()[1] };
-            x = block.forward(x, wanted, self.shape.heads);
-        }
-        let class = x.slice([0..images, 0..1, 0..dim]);
-        self.norm.forward(class).reshape([images, dim])
+        let shape = [images, self.side * self.side, 3 * self.patch * self.patch];
+        let x = Array::<3>::from_data(TensorData::new(patches, shape), device);
+        let x = self.kernel.forward(x) + self.positions.clone();
+        Array::cat(vec![self.prefix.clone().repeat_dim(0, images), x], 1)
     }
 
     /// The pixels of every patch side by side, in the order of the patch kernel: channel, row, column.
     fn patches(&self, pixels: &[f32]) -> Vec<f32> {
-        let (patch, side) = (self.shape.patch, self.side);
+        let (patch, side) = (self.patch, self.side);
         let width = side * patch;
         let mut out = Vec::with_capacity(pixels.len());
         for image in pixels.chunks_exact(3 * width * width) {
@@ -215,25 +217,17 @@ impl Block {
     fn take(parts: &mut Parts, number: usize, shape: &VitShape) -> Self {
         let VitShape { dim, hidden, .. } = *shape;
         let name = |part: &str| format!("blocks.{number}.{part}");
-        let scale = |parts: &mut Parts, part| shape.layer_scale.then(|| parts.vector(&name(part), dim));
-        let mut weight = parts.take(&name("attn.qkv.weight"), &[3 * dim, dim]);
-        let mut bias = parts.take(&name("attn.qkv.bias"), &[3 * dim]);
-        let (rest, rest_bias) = (weight.split_off(dim * dim), bias.split_off(dim));
-        let linear = |weight: &[f32], bias: Vec<f32>, outputs: usize| {
-            let weight = parts.array(transposed(weight, outputs, dim), [dim, outputs]);
-            Linear::new(weight, parts.array(bias, [outputs]))
-        };
-        let query = linear(&weight, bias, dim);
-        let key_value = linear(&rest, rest_bias, 2 * dim);
+        let scale = |parts: &mut Parts, part| shape.layer_scale.then(|| parts.tensor(&name(part), [dim]));
+        let [query, key_value] = parts.split_linear(&name("attn.qkv"), dim, 3 * dim, dim);
         Self {
             norm1: Norm::take(parts, &name("norm1"), dim),
             query,
             key_value,
-            project: parts.linear(&name("attn.proj"), dim, dim),
+            project: parts.linear(&name("attn.proj"), &[dim, dim]),
             scale1: scale(parts, "ls1.gamma"),
             norm2: Norm::take(parts, &name("norm2"), dim),
-            widen: parts.linear(&name("mlp.fc1"), dim, hidden),
-            narrow: parts.linear(&name("mlp.fc2"), hidden, dim),
+            widen: parts.linear(&name("mlp.fc1"), &[hidden, dim]),
+            narrow: parts.linear(&name("mlp.fc2"), &[dim, hidden]),
             scale2: scale(parts, "ls2.gamma"),
         }
     }
