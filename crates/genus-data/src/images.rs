@@ -57,7 +57,7 @@ pub fn list_images(path: impl AsRef<Path>) -> Result<ImageList, DataError> {
     } else if has_image_extension(path) {
         Ok(ImageList {
             items: vec![ImageItem {
-                id: path.display().to_string(),
+                id: readable(path.as_os_str()),
                 path: path.to_owned(),
                 label: None,
             }],

@@ -33,6 +33,7 @@ mod dataset;
 mod digits;
 mod experiment;
 mod report;
+mod training;
 mod trial;
 
 use thiserror::Error;

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
+use std::process::Stdio;
 
 use safetensors::tensor::{Dtype, TensorView};
 
@@ -223,6 +225,51 @@ fn an_image_is_embedded_once() {
 }
 
 #[test]
+fn two_processes_share_a_cache() {
+    let folder = folder();
+    // More than are held back before the first are written.
+    let names: Vec<String> = (0..80).map(|at| format!("photos/more-{at:02}.bmp")).collect();
+    for (at, name) in names.iter().enumerate() {
+        folder.write(name, bmp(COLOURS[at % 4].1, 5000 + at));
+    }
+    // Both wait for the list at their standard input, so that they begin together, however long a start takes.
+    let mut processes = ["a.csv", "b.csv"].map(|out| {
+        let mut command = folder.command(&format!("embed - {ENCODER} -o {out} --threads 1"));
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.spawn().unwrap()
+    });
+    for process in &mut processes {
+        process
+            .stdin
+            .as_mut()
+            .unwrap()
+            .write_all(names.join("\n").as_bytes())
+            .unwrap();
+    }
+    for process in &mut processes {
+        drop(process.stdin.take());
+    }
+    for process in processes {
+        let output = process.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        assert!(said.contains("80 images embedded"), "{said}");
+    }
+    folder.write("list.txt", names.join("\n"));
+    let third = folder.genus(&format!("embed list.txt {ENCODER} -o c.csv")).success();
+    assert!(third.stderr.contains("all from the cache"), "{}", third.stderr);
+    folder
+        .genus(&format!("embed list.txt {ENCODER} -o alone.csv --no-cache"))
+        .success();
+    for shared in ["a.csv", "b.csv", "c.csv"] {
+        assert!(folder.read(shared) == folder.read("alone.csv"), "{shared}");
+    }
+}
+
+#[test]
 fn features_of_different_encoders_do_not_mix() {
     let folder = folder();
     folder.genus(&format!("embed labelled {ENCODER} -o s.npz")).success();
@@ -272,6 +319,47 @@ fn what_cannot_be_read_is_skipped_and_said() {
         outcome.stderr
     );
     assert!(outcome.stderr.contains("not one image"), "{}", outcome.stderr);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_name_that_is_not_utf8_is_written_with_the_numbers_of_its_bytes() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
+
+    let folder = folder();
+    let latin = OsStr::from_bytes(b"caf\xe9.bmp");
+    if fs::write(folder.path("photos").join(latin), bmp([220, 30, 30], 5)).is_err() {
+        eprintln!("skipped: this file system has only Unicode names");
+        return;
+    }
+    fs::write(folder.path("photos").join(OsStr::from_bytes(b"cut\xff.bmp")), "BM").unwrap();
+    let outcome = folder.genus(&format!("embed photos {ENCODER} -o f.csv")).success();
+    assert!(outcome.stderr.contains("25 images embedded"), "{}", outcome.stderr);
+    // What is left out is said as well as a terminal can show it.
+    assert!(
+        outcome.stderr.contains("skipped photos/cut\u{fffd}.bmp: "),
+        "{}",
+        outcome.stderr
+    );
+    let ids = |name: &str| {
+        let text = folder.read(name);
+        let ids = text
+            .lines()
+            .skip(1)
+            .map(|line| line.split(',').next().unwrap().to_owned());
+        ids.collect::<Vec<_>>()
+    };
+    assert!(ids("f.csv").contains(&"caf%E9.bmp".to_owned()), "{:?}", ids("f.csv"));
+    // So it is when it is named by itself.
+    let output = folder
+        .command(&format!("embed {ENCODER} -o one.csv"))
+        .arg(Path::new("photos").join(latin))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(ids("one.csv"), ["photos/caf%E9.bmp"]);
 }
 
 #[test]
