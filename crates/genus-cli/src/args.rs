@@ -9,6 +9,7 @@ use clap_complete::Shell;
 use genus_core::episode::ShortClasses;
 use genus_core::{CentreNorm, Prototypes};
 use genus_data::Format;
+use genus_lab::training::Blocks;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -31,6 +32,7 @@ Examples:
   genus discover --support labelled.csv --query pile.parquet > assignments.csv
   genus discover table.npz --out result               rows without a label are the pile
   genus assign --taxonomy result --query more.parquet
+  genus train base/ --encoder dino-vitb16 --out runs/birds
   genus bench main --features cub.npz --split cub.json")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -57,6 +59,7 @@ pub(crate) enum Command {
     Discover(Discover),
     Assign(Assign),
     Embed(Embed),
+    Train(Box<Train>),
     Bench(Bench),
     Demo(Demo),
     /// List the methods and their parameters
@@ -192,12 +195,122 @@ pub(crate) struct Embed {
     pub(crate) options: ImageOptions,
 }
 
+/// Train an encoder on classes you know
+///
+/// The images are those of a folder with one folder a class, or of a manifest with labels; with --split only its base classes
+/// are used. The last blocks of a network and a projection head learn, on episodes, to bring the images of a class together
+/// (supervised contrastive loss). Some base classes are held out, and how well they are sorted is said as it goes on. Ctrl-C
+/// finishes the step and saves; --resume goes on. The folder of the run is then an encoder: --encoder runs/birds.
+#[derive(Debug, clap::Args)]
+#[command(
+    allow_negative_numbers = true,
+    override_usage = "\
+genus train [OPTIONS] <IMAGES> --out <DIR>
+       genus train --resume <DIR>",
+    after_help = "\
+Examples:
+  genus train birds/ --split birds.json --out runs/birds --cache-trunk 4
+  genus train birds/ --encoder efficientnet-lite2 --blocks 3 --lr 0.003 --out runs/lite
+  genus train letters/ --encoder conv4 --from-scratch --no-mirror --epochs 20 --out runs/letters
+  genus train --resume runs/birds
+  genus discover --support labelled/ --query photos/ --encoder runs/birds"
+)]
+pub(crate) struct Train {
+    /// A folder with one folder a class, or a manifest with labels
+    #[arg(value_name = "IMAGES", required_unless_present = "resume")]
+    pub(crate) images: Option<PathBuf>,
+    /// The folder of the run
+    #[arg(long, short, value_name = "DIR", required_unless_present = "resume")]
+    pub(crate) out: Option<PathBuf>,
+    /// Go on with the run of this folder, with its settings
+    #[arg(long, value_name = "DIR", exclusive = true)]
+    pub(crate) resume: Option<PathBuf>,
+    /// Class split, JSON {"base": [...], "novel": [...]}; only base classes are trained on
+    #[arg(long, value_name = "FILE")]
+    pub(crate) split: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) encoder: EncoderChoice,
+    /// Begin with random weights
+    #[arg(long, conflicts_with = "weights", help_heading = IMAGES)]
+    pub(crate) from_scratch: bool,
+    /// How many of the last blocks are trained, or all; by default 2, and all from scratch. The authors' code trains 1
+    #[arg(long, value_name = "N|all")]
+    pub(crate) blocks: Option<Blocks>,
+    /// Known classes of an episode
+    #[arg(long, default_value_t = 5, value_name = "N")]
+    pub(crate) way: usize,
+    /// Examples of a known class
+    #[arg(long, default_value_t = 5, value_name = "K")]
+    pub(crate) shot: usize,
+    /// New classes of an episode
+    #[arg(long, default_value_t = 5, value_name = "M")]
+    pub(crate) new: usize,
+    /// Queries of a class; the authors' script uses 30
+    #[arg(long, default_value_t = 15, value_name = "Q")]
+    pub(crate) query: usize,
+    /// What to do with classes that have too few images: error, or skip them
+    #[arg(long, default_value_t = ShortClasses::Error, value_name = "error|skip")]
+    pub(crate) short_classes: ShortClasses,
+    /// Epochs
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    pub(crate) epochs: u64,
+    /// Episodes of an epoch, each a step
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    pub(crate) episodes: u64,
+    /// Learning rate at the beginning
+    #[arg(long, default_value_t = 0.01, value_name = "RATE")]
+    pub(crate) lr: f64,
+    /// How the learning rate changes: cosine (to a thousandth), or constant as in the authors' code
+    #[arg(long, default_value = "cosine", value_name = "cosine|constant")]
+    pub(crate) schedule: ScheduleName,
+    /// Momentum
+    #[arg(long, default_value_t = 0.9, value_name = "M")]
+    pub(crate) momentum: f64,
+    /// Weight decay
+    #[arg(long, default_value_t = 5e-5, value_name = "D")]
+    pub(crate) weight_decay: f64,
+    /// Temperature of the loss
+    #[arg(long, default_value_t = 0.07, value_name = "T")]
+    pub(crate) temperature: f64,
+    /// Views of every image in a step
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(crate) views: usize,
+    /// Do not mirror images: for letters, digits, signs
+    #[arg(long)]
+    pub(crate) no_mirror: bool,
+    /// Length of the two layers inside of the head
+    #[arg(long, default_value_t = 2048, value_name = "N")]
+    pub(crate) head_hidden: usize,
+    /// Length of the head's last layer; 0 stops at the 256 values before it
+    #[arg(long, default_value_t = 65_536, value_name = "N")]
+    pub(crate) head_width: usize,
+    /// Run the frozen blocks once, on so many views of every image, and train on what they gave; 0 runs them in every step
+    #[arg(long, default_value_t = 0, value_name = "VIEWS")]
+    pub(crate) cache_trunk: usize,
+    /// Base classes that are held out for validation; by default as many as an episode needs, if twice as many are left
+    #[arg(long, value_name = "N")]
+    pub(crate) validation_classes: Option<usize>,
+    /// Episodes of a validation
+    #[arg(long, default_value = "200", value_name = "N")]
+    pub(crate) validation_episodes: std::num::NonZeroU64,
+    /// Epochs from one validation to the next
+    #[arg(long, default_value_t = 5, value_name = "N")]
+    pub(crate) validate_every: u64,
+}
+
+/// How the learning rate changes.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum ScheduleName {
+    Cosine,
+    Constant,
+}
+
 /// The heading of the options that matter for images only.
 const IMAGES: &str = "Options for images";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct EncoderChoice {
-    /// The encoder, as in dinov2-small or dinov2-small:size=448; see `genus encoders list`
+    /// The encoder, as in dinov2-small or dinov2-small:size=448 (see `genus encoders list`), or the folder of a training
     #[arg(long, default_value = "dino-vitb16", value_name = "ENCODER", help_heading = IMAGES)]
     pub(crate) encoder: String,
     /// The encoder's weights, .safetensors or PyTorch; without it they come from the Hugging Face hub or its cache
@@ -232,7 +345,7 @@ pub(crate) enum EncodersCommand {
     #[command(after_help = "Examples:\n  genus encoders info dinov2-small\n  \
                             genus encoders info vit:heads=6 --weights my_vit.pth")]
     Info {
-        /// The encoder
+        /// The encoder, or the folder of a training
         #[arg(value_name = "ENCODER")]
         encoder: String,
         /// The encoder's weights, .safetensors or PyTorch

@@ -1,17 +1,18 @@
 //! `genus encoders`: what can make features of images.
 
-use std::path::Path;
-
 use genus_vision::{Encoder, EncoderSpec, Hub, MODELS};
 
-use crate::args::{EncodersCommand, Global};
+use crate::args::{EncoderChoice, EncodersCommand, Global};
 use crate::failure::Failure;
 use crate::{images, output};
 
 pub(crate) fn run(command: &EncodersCommand, global: &Global) -> Result<(), Failure> {
     match command {
         EncodersCommand::List => list(),
-        EncodersCommand::Info { encoder, weights } => info(encoder, weights.as_deref()),
+        EncodersCommand::Info { encoder, weights } => info(&EncoderChoice {
+            encoder: encoder.clone(),
+            weights: weights.clone(),
+        }),
         EncodersCommand::Pull { encoder } => {
             let path = images::fetch(&EncoderSpec::parse(encoder)?, global)?;
             output::print(&format!("{}\n", path.display()))
@@ -36,8 +37,8 @@ fn list() -> Result<(), Failure> {
     output::print(&text)
 }
 
-fn info(encoder: &str, weights: Option<&Path>) -> Result<(), Failure> {
-    let spec = EncoderSpec::parse(encoder)?;
+fn info(choice: &EncoderChoice) -> Result<(), Failure> {
+    let (spec, weights) = images::find(choice)?;
     let model = spec.model;
     let mut text = format!("{}: {}\n", model.name, model.about);
     text += &format!("transform     {}\n", spec.transform);
@@ -47,7 +48,7 @@ fn info(encoder: &str, weights: Option<&Path>) -> Result<(), Failure> {
     if let Some((repo, file)) = model.hub {
         text += &format!("hub           {repo}, {file}\n");
     }
-    let weights = weights.map(Path::to_owned).or(cached);
+    let weights = weights.or(cached);
     match &weights {
         None => text += "weights       not on this machine\n",
         Some(path) => {

@@ -8,6 +8,7 @@ use genus_core::methods::MethodError;
 use genus_core::{DiscoverError, TaskError};
 use genus_data::DataError;
 use genus_lab::LabError;
+use genus_lab::training::TrainingError;
 use genus_vision::{EncodeError, HubError, LoadError, SpecError};
 
 /// Why the program ends without success.
@@ -17,6 +18,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// The work could not be done: exit code 1.
     Failed(String),
+    /// The user stopped it, and it is in good order: exit code 130.
+    Interrupted(String),
     /// Whoever read the output has gone; that is no failure.
     ReaderLeft,
 }
@@ -30,6 +33,7 @@ impl Failure {
         match self {
             Failure::Usage(_) => 2,
             Failure::Failed(_) => 1,
+            Failure::Interrupted(_) => 130,
             Failure::ReaderLeft => 0,
         }
     }
@@ -40,6 +44,7 @@ impl fmt::Display for Failure {
         let red = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
         match self {
             Failure::Usage(message) | Failure::Failed(message) => write!(f, "{red}error:{red:#} {message}"),
+            Failure::Interrupted(message) => f.write_str(message),
             Failure::ReaderLeft => Ok(()),
         }
     }
@@ -90,6 +95,16 @@ impl From<HubError> for Failure {
 impl From<EncodeError> for Failure {
     fn from(error: EncodeError) -> Self {
         Failure::failed(error.to_string())
+    }
+}
+
+impl From<TrainingError> for Failure {
+    fn from(error: TrainingError) -> Self {
+        match error {
+            TrainingError::Spec(error) => error.into(),
+            TrainingError::Setting { .. } => Failure::Usage(error.to_string()),
+            other => Failure::failed(other.to_string()),
+        }
     }
 }
 

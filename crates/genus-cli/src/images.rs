@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use genus_data::{FeatureCache, FeatureWriter, ImageList, default_root, is_image_source, list_images};
 use genus_lab::Progress;
+use genus_lab::training::trained_encoder;
 use genus_vision::{ContentHash, Embedding, Encoder, EncoderSpec, Hub, Limits, Memory, NoMemory, PortableEncoder};
 
 use crate::args::{EncoderChoice, Global, ImageOptions};
@@ -198,12 +199,20 @@ fn report_skipped(skipped: &[(String, String)]) {
 
 /// The encoder that was asked for, with its weights.
 pub(crate) fn load(choice: &EncoderChoice, global: &Global) -> Result<PortableEncoder, Failure> {
-    let spec = EncoderSpec::parse(&choice.encoder)?;
-    let weights = match &choice.weights {
-        Some(path) => path.clone(),
+    let (spec, weights) = find(choice)?;
+    let weights = match weights {
+        Some(path) => path,
         None => fetch(&spec, global)?,
     };
     Ok(spec.load(weights)?)
+}
+
+/// The encoder that was asked for, and the file of its weights if it was named or the encoder is a trained one.
+pub(crate) fn find(choice: &EncoderChoice) -> Result<(EncoderSpec, Option<PathBuf>), Failure> {
+    match trained_encoder(&choice.encoder)? {
+        Some((spec, trained)) => Ok((spec, Some(choice.weights.clone().unwrap_or(trained)))),
+        None => Ok((EncoderSpec::parse(&choice.encoder)?, choice.weights.clone())),
+    }
 }
 
 /// The weights of a named encoder, from the hub's cache or the hub.

@@ -18,6 +18,7 @@ mod methods;
 mod output;
 mod progress;
 mod summary;
+mod train;
 
 use std::process::ExitCode;
 
@@ -33,8 +34,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     quiet_reader_panics();
-    // Half-written files are removed before an interrupt ends the program.
+    // Half-written files are removed before an interrupt ends the program; a training finishes its step first.
     let handler = ctrlc::set_handler(|| {
+        if train::interrupt() {
+            return;
+        }
         genus_data::discard_unfinished();
         images::discard_temporary();
         std::process::exit(130);
@@ -73,6 +77,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Command::Discover(discover) => discover::run(discover, &args.global),
         Command::Assign(assign) => assign::run(assign, &args.global),
         Command::Embed(embed) => embed::run(embed, &args.global),
+        Command::Train(train) => train::run(train, &args.global),
         Command::Bench(bench) => bench::run(bench, &args.global),
         Command::Demo(demo) => demo::run(demo, &args.global),
         Command::Methods => methods::run(),

@@ -33,7 +33,7 @@ mod dataset;
 mod digits;
 mod experiment;
 mod report;
-mod training;
+pub mod training;
 mod trial;
 
 use thiserror::Error;

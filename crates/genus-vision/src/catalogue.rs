@@ -105,7 +105,7 @@ const fn dinov2(
 }
 
 /// All of them, the paper's first.
-pub const MODELS: [Model; 15] = [
+pub const MODELS: [Model; 16] = [
     dino(
         "dino-vitb16",
         "DINO ViT-B/16, the encoder of the paper",
@@ -190,6 +190,21 @@ pub const MODELS: [Model; 15] = [
         dim: 1280,
         hub: Some(("timm/tf_efficientnet_lite2.in1k", "model.safetensors")),
         licence: "Apache-2.0",
+    },
+    Model {
+        name: "conv4",
+        about: "four convolutions for small images, to be trained with `genus train`",
+        architecture: Architecture::Conv4(64),
+        transform: Transform {
+            resize: 32,
+            filter: Filter::Bilinear,
+            crop: 28,
+            mean: [0.5; 3],
+            std: [0.5; 3],
+        },
+        dim: 64,
+        hub: None,
+        licence: "that of the weights",
     },
     Model {
         name: "vit",
@@ -320,6 +335,30 @@ impl EncoderSpec {
                     shape.heads = count;
                 }
             }
+            ("patch" | "dim" | "depth" | "hidden", Architecture::Vit { shape, heads, .. }) if self.model.dim == 0 => {
+                // A small one, until the text says otherwise.
+                let shape = shape.get_or_insert(VitShape {
+                    patch: 16,
+                    dim: 192,
+                    depth: 12,
+                    heads: heads.unwrap_or(3),
+                    hidden: 768,
+                    registers: 0,
+                    layer_scale: false,
+                });
+                match key {
+                    "patch" => shape.patch = number("patch", 256, "it is a number of pixels")?,
+                    "dim" => {
+                        shape.dim = number("dim", 8192, "it is the length of a token")?;
+                        shape.hidden = 4 * shape.dim;
+                    }
+                    "depth" => shape.depth = number("depth", 256, "it is a number of blocks")?,
+                    _ => shape.hidden = number("hidden", 65_536, "it is the length of a layer")?,
+                }
+            }
+            ("width", Architecture::Conv4(width)) => {
+                *width = number("width", 4096, "it is a number of channels")?;
+            }
             ("positions", Architecture::Vit { positions, .. }) => {
                 let found = Positions::ALL.into_iter().find(|positions| positions.name() == value);
                 *positions = found.ok_or_else(|| SpecError::Value {
@@ -333,7 +372,11 @@ impl EncoderSpec {
                     name: self.model.name,
                     key: key.to_owned(),
                     known: match self.architecture {
+                        Architecture::Vit { .. } if self.model.dim == 0 => {
+                            "size, heads, positions, patch, dim, depth and hidden"
+                        }
                         Architecture::Vit { .. } => "size, heads and positions",
+                        Architecture::Conv4(_) => "size and width",
                         _ => "size",
                     },
                 });
@@ -354,8 +397,58 @@ impl EncoderSpec {
     }
 }
 
+/// The text that gives this encoder again.
 impl fmt::Display for EncoderSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.model.name)
+        let mut parameters = Vec::new();
+        let mut differs = |key: &str, value: String, usual: String| {
+            if value != usual {
+                parameters.push(format!("{key}={value}"));
+            }
+        };
+        let usual = self.model;
+        differs(
+            "size",
+            self.transform.crop.to_string(),
+            usual.transform.crop.to_string(),
+        );
+        match (self.architecture, usual.architecture) {
+            (
+                Architecture::Vit {
+                    shape,
+                    positions,
+                    heads,
+                },
+                Architecture::Vit {
+                    shape: usual_shape,
+                    positions: usual_positions,
+                    ..
+                },
+            ) => {
+                if let (Some(shape), None) = (shape, usual_shape) {
+                    for (key, value) in [
+                        ("patch", shape.patch),
+                        ("dim", shape.dim),
+                        ("depth", shape.depth),
+                        ("hidden", shape.hidden),
+                    ] {
+                        differs(key, value.to_string(), String::new());
+                    }
+                }
+                if let Some(heads) = heads {
+                    differs("heads", heads.to_string(), String::new());
+                }
+                differs("positions", positions.name().into(), usual_positions.name().into());
+            }
+            (Architecture::Conv4(width), Architecture::Conv4(usual)) => {
+                differs("width", width.to_string(), usual.to_string());
+            }
+            _ => {}
+        }
+        f.write_str(self.model.name)?;
+        if !parameters.is_empty() {
+            write!(f, ":{}", parameters.join(","))?;
+        }
+        Ok(())
     }
 }

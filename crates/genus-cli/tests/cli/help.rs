@@ -14,6 +14,7 @@ fn help_shows_every_option_and_examples() {
     insta::assert_snapshot!("discover", help_of("discover"));
     insta::assert_snapshot!("assign", help_of("assign"));
     insta::assert_snapshot!("embed", help_of("embed"));
+    insta::assert_snapshot!("train", help_of("train"));
     insta::assert_snapshot!("encoders", help_of("encoders"));
     insta::assert_snapshot!("cache", help_of("cache"));
     insta::assert_snapshot!("bench", help_of("bench"));
@@ -30,6 +31,7 @@ fn every_command_has_examples() {
         "discover",
         "assign",
         "embed",
+        "train",
         "bench",
         "demo",
         "methods",

@@ -68,7 +68,7 @@ fn tiny_vit(patches: usize) -> Vec<u8> {
 }
 
 /// A BMP file of 40 × 40 pixels of about one colour.
-fn bmp(colour: [u8; 3], seed: usize) -> Vec<u8> {
+pub(crate) fn bmp(colour: [u8; 3], seed: usize) -> Vec<u8> {
     const SIDE: u32 = 40;
     let mut file = b"BM".to_vec();
     let size = 54 + SIDE * SIDE * 3;

@@ -17,5 +17,6 @@ mod images;
 mod mistakes;
 mod pipes;
 mod support;
+mod train;
 mod two_step;
 mod unwritable;

@@ -14,7 +14,7 @@ mod webp;
 
 pub use decode::{ImageError, Limits, decode, read_file};
 pub use resize::Filter;
-pub use transform::Transform;
+pub use transform::{Transform, View};
 
 /// A decoded image: eight bits a channel, red, green, blue, row after row.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,6 +22,17 @@ pub struct Transform {
     pub std: [f32; 3],
 }
 
+/// Which square is cut out of an image, for training.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct View {
+    /// Where it lies between the left edge (0) and the right (1).
+    pub across: f64,
+    /// Where it lies between the upper edge (0) and the lower (1).
+    pub down: f64,
+    /// Whether left and right change places.
+    pub mirrored: bool,
+}
+
 impl Transform {
     /// The number of values that [`apply`](Self::apply) gives: three channels of a square.
     pub fn values(&self) -> usize {
@@ -30,7 +41,22 @@ impl Transform {
 
     /// The normalised middle of an image: the red plane, then the green, then the blue.
     pub fn apply(&self, image: &Rgb) -> Vec<f32> {
-        let pixels = self.pixels(image);
+        self.normalised(&self.pixels(image))
+    }
+
+    /// The same of another square than the middle.
+    pub fn view(&self, image: &Rgb, view: View) -> Vec<f32> {
+        let place = |at: f64| move |spare: usize| ((at * (spare as f64 + 1.0)) as usize).min(spare);
+        let mut pixels = self.square(image, place(view.across), place(view.down));
+        if view.mirrored {
+            for row in pixels.as_chunks_mut::<3>().0.chunks_exact_mut(self.crop.max(1)) {
+                row.reverse();
+            }
+        }
+        self.normalised(&pixels)
+    }
+
+    fn normalised(&self, pixels: &[u8]) -> Vec<f32> {
         let mut values = Vec::with_capacity(self.values());
         for channel in 0..3 {
             let (mean, std) = (self.mean[channel], self.std[channel]);
@@ -51,13 +77,18 @@ impl Transform {
     /// An image that is smaller than the square has black around it. Only what the square needs is computed, so that a
     /// long thin image costs no more than another.
     pub fn pixels(&self, image: &Rgb) -> Vec<u8> {
+        self.square(image, middle, middle)
+    }
+
+    /// A square of the resized image; what is left of each side tells where it begins.
+    fn square(&self, image: &Rgb, across: impl Fn(usize) -> usize, down: impl Fn(usize) -> usize) -> Vec<u8> {
         let size = self.resized(image);
         let mut square = vec![0; self.values()];
         if size.0 == 0 || self.crop == 0 {
             return square;
         }
-        let (columns, left) = window(size.0, self.crop);
-        let (rows, top) = window(size.1, self.crop);
+        let (columns, left) = window(size.0, self.crop, across);
+        let (rows, top) = window(size.1, self.crop, down);
         let row_bytes = columns.len() * 3;
         let middle = resize::resize(image, self.filter, size, columns, rows);
         let lines = square.chunks_exact_mut(self.crop * 3).skip(top);
@@ -77,15 +108,18 @@ impl Transform {
     }
 }
 
-/// Which part of a side of a given length is in the middle square, and where in the square it begins.
-fn window(length: usize, crop: usize) -> (Range<usize>, usize) {
+/// Which part of a side of a given length is in the square, and where in the square it begins.
+fn window(length: usize, crop: usize, begin: impl Fn(usize) -> usize) -> (Range<usize>, usize) {
     if length <= crop {
         return (0..length, (crop - length) / 2);
     }
-    // Half of an odd number is rounded to an even one, as Python does.
-    let spare = length - crop;
-    let start = spare / 2 + usize::from(spare % 4 == 3);
+    let start = begin(length - crop);
     (start..start + crop, 0)
+}
+
+/// Half of what is left: an odd number's half is rounded to an even one, as Python does.
+fn middle(spare: usize) -> usize {
+    spare / 2 + usize::from(spare % 4 == 3)
 }
 
 impl fmt::Display for Transform {

@@ -11,6 +11,7 @@ mod safetensors;
 mod select;
 mod storage;
 mod torch;
+mod write;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,6 +19,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 pub use problem::WeightsError;
+pub use write::to_safetensors;
 
 use problem::Problem;
 

@@ -1,0 +1,244 @@
+//! `genus train`: an encoder learns from classes that are known.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Instant;
+
+use genus_core::episode::ShortClasses;
+use genus_lab::training::{Blocks, Schedule, Step, Training, TrainingSettings, Validation, Watcher};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::args::{Global, ScheduleName, Train};
+use crate::failure::Failure;
+use crate::images;
+use crate::summary::thousands;
+
+/// What an interrupt means at the moment.
+static STATE: AtomicU8 = AtomicU8::new(IDLE);
+/// No training: the program ends.
+const IDLE: u8 = 0;
+/// A training: it finishes its step and saves.
+const TRAINING: u8 = 1;
+/// It was told so; a second interrupt ends the program.
+const STOPPING: u8 = 2;
+
+/// Hears an interrupt; whether a training deals with it.
+pub(crate) fn interrupt() -> bool {
+    STATE
+        .compare_exchange(TRAINING, STOPPING, Ordering::SeqCst, Ordering::SeqCst)
+        .is_ok()
+}
+
+pub(crate) fn run(train: &Train, global: &Global) -> Result<(), Failure> {
+    let mut watcher = Screen::new(global);
+    let (mut training, folder) = match (&train.resume, &train.images, &train.out) {
+        (Some(folder), ..) => (Training::resume(folder, &mut watcher)?, folder),
+        (None, Some(images), Some(folder)) => {
+            let settings = settings(train, images, global)?;
+            (Training::begin(settings, folder, &mut watcher)?, folder)
+        }
+        _ => {
+            return Err(Failure::Usage(
+                "name the images and the folder of the run (--out)".into(),
+            ));
+        }
+    };
+    watcher.introduce(&training);
+    STATE.store(TRAINING, Ordering::SeqCst);
+    let outcome = training.run(&mut watcher);
+    STATE.store(IDLE, Ordering::SeqCst);
+    watcher.finish();
+    let outcome = outcome?;
+    let folder = folder.display();
+    if !outcome.complete {
+        return Err(Failure::Interrupted(format!(
+            "stopped after step {} of {}; go on with: genus train --resume {folder}",
+            thousands(outcome.step),
+            thousands(training.settings().epochs * training.settings().episodes),
+        )));
+    }
+    if !global.quiet {
+        anstream::eprintln!("The encoder is in {folder}; use it as --encoder {folder}");
+    }
+    Ok(())
+}
+
+fn settings(train: &Train, images: &Path, global: &Global) -> Result<TrainingSettings, Failure> {
+    let (spec, weights) = images::find(&train.encoder)?;
+    let weights = match (train.from_scratch, weights) {
+        (true, _) => None,
+        (false, Some(path)) => Some(path),
+        (false, None) if spec.model.hub.is_none() => {
+            return Err(Failure::Usage(format!(
+                "the encoder `{}` has no weights of its own; name a file with --weights, or begin with random ones: \
+                 --from-scratch",
+                spec.model.name
+            )));
+        }
+        (false, None) => Some(images::fetch(&spec, global)?),
+    };
+    // A run is gone on with from anywhere.
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let usual = if train.from_scratch {
+        Blocks::All
+    } else {
+        Blocks::Last(2)
+    };
+    Ok(TrainingSettings {
+        images: absolute(images),
+        split: train.split.as_deref().map(absolute),
+        encoder: spec.to_string(),
+        weights: weights.as_deref().map(absolute),
+        blocks: train.blocks.unwrap_or(usual),
+        way: train.way,
+        shot: train.shot,
+        new: train.new,
+        query: train.query,
+        skip_short_classes: train.short_classes == ShortClasses::Skip,
+        epochs: train.epochs,
+        episodes: train.episodes,
+        learning_rate: train.lr,
+        schedule: match train.schedule {
+            ScheduleName::Cosine => Schedule::Cosine,
+            ScheduleName::Constant => Schedule::Constant,
+        },
+        momentum: train.momentum,
+        weight_decay: train.weight_decay,
+        temperature: train.temperature,
+        views: train.views,
+        mirror: !train.no_mirror,
+        head_hidden: train.head_hidden,
+        head_width: train.head_width,
+        cache_trunk: train.cache_trunk,
+        validation_classes: train.validation_classes,
+        validation_episodes: train.validation_episodes.get(),
+        validate_every: train.validate_every,
+        seed: global.seed,
+    })
+}
+
+/// A training on the standard error: a live line on a terminal, and a line an epoch that stays.
+struct Screen {
+    quiet: bool,
+    bar: ProgressBar,
+    validation: String,
+    /// Losses of the epoch so far.
+    epoch: (f64, u64),
+    skipped: u64,
+    start: Instant,
+}
+
+impl Screen {
+    fn new(global: &Global) -> Self {
+        Self {
+            quiet: global.quiet,
+            bar: ProgressBar::hidden(),
+            validation: String::new(),
+            epoch: (0.0, 0),
+            skipped: 0,
+            start: Instant::now(),
+        }
+    }
+
+    fn introduce(&mut self, training: &Training) {
+        let settings = training.settings();
+        let (classes, held, images) = training.classes();
+        let blocks = match settings.blocks {
+            Blocks::All => "all blocks".to_owned(),
+            Blocks::Last(1) => "the last block".to_owned(),
+            Blocks::Last(count) => format!("the last {count} blocks"),
+        };
+        self.say(&format!(
+            "Training {blocks} of {} and a head ({} values) on {classes} classes, {held} held out, {} images",
+            settings.encoder,
+            thousands(training.trained_values() as u64),
+            thousands(images as u64),
+        ));
+        if training.step() > 0 {
+            self.say(&format!("Going on after step {}", thousands(training.step())));
+        }
+        self.start = Instant::now();
+    }
+
+    /// A line that stays.
+    fn say(&self, line: &str) {
+        if !self.quiet {
+            self.bar.suspend(|| anstream::eprintln!("{line}"));
+        }
+    }
+
+    fn show(&mut self, length: u64, at: u64, template: &str) {
+        if self.quiet {
+            return;
+        }
+        if self.bar.length() != Some(length) || self.bar.is_hidden() && self.bar.position() == 0 {
+            self.bar.finish_and_clear();
+            self.bar = ProgressBar::new(length).with_position(at.saturating_sub(1));
+            self.bar.reset_eta();
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                self.bar.set_style(style);
+            }
+        }
+        self.bar.set_position(at);
+    }
+
+    fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Watcher for Screen {
+    fn skipped(&mut self, path: &Path, reason: &str) {
+        self.skipped += 1;
+        if self.skipped <= 10 {
+            // Said even when nothing else is: they are missing from the training.
+            anstream::eprintln!("skipped {}: {reason}", path.display());
+        }
+    }
+
+    fn kept(&mut self, done: u64, of: u64) {
+        self.show(
+            of,
+            done,
+            "frozen blocks {wide_bar:.green/dim} {human_pos}/{human_len} views · {per_sec} · {eta} left",
+        );
+    }
+
+    fn step(&mut self, step: &Step) {
+        self.show(
+            step.of,
+            step.step,
+            "{wide_bar:.green/dim} {human_pos}/{human_len} · {msg} · {eta} left",
+        );
+        self.bar.set_message(format!(
+            "loss {:.3} · rate {:.2e} · {:.0} images/s{}",
+            step.loss, step.learning_rate, step.images_per_second, self.validation
+        ));
+        self.epoch = (self.epoch.0 + step.loss, self.epoch.1 + 1);
+        if !step.ends_epoch {
+            return;
+        }
+        let mean = self.epoch.0 / self.epoch.1 as f64;
+        self.epoch = (0.0, 0);
+        self.say(&format!(
+            "epoch {:>3}  loss {mean:.4}  rate {:.2e}  {:.0} images/s  {:.0} s",
+            step.epoch,
+            step.learning_rate,
+            step.images_per_second,
+            self.start.elapsed().as_secs_f64()
+        ));
+    }
+
+    fn validated(&mut self, found: &Validation) {
+        let percent = [found.all, found.old, found.new].map(|value| 100.0 * value);
+        let [all, old, new] = percent;
+        self.validation = format!(" · held out: All {all:.1} Old {old:.1} New {new:.1}");
+        self.say(&format!(
+            "           held-out classes: All {all:.1}  Old {old:.1}  New {new:.1}"
+        ));
+    }
+
+    fn stops(&self) -> bool {
+        STATE.load(Ordering::SeqCst) == STOPPING
+    }
+}

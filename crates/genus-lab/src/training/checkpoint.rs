@@ -1,0 +1,77 @@
+//! A training run as it can be gone on with, in one file that is replaced as a whole.
+
+use std::fs;
+use std::io::{Cursor, Write};
+use std::path::{Path, PathBuf};
+
+use genus_data::AtomicFile;
+use genus_vision::train::Trainer;
+use genus_vision::{Weights, read_weights_from, to_safetensors};
+use safetensors::SafeTensors;
+use serde::{Deserialize, Serialize};
+
+use super::TrainingError;
+
+const NAME: &str = "checkpoint.safetensors";
+
+/// What the header says besides the tensors.
+#[derive(Serialize, Deserialize)]
+struct About {
+    /// Steps that were taken.
+    step: u64,
+    /// The hash of all tensors: a file may be whole and still have lost a bit.
+    tensors: String,
+}
+
+/// Where the checkpoint of a run is.
+pub(crate) fn path(folder: &Path) -> PathBuf {
+    folder.join(NAME)
+}
+
+/// Replaces the checkpoint; when that fails, the one before is still there.
+pub(crate) fn save(folder: &Path, trainer: &Trainer, step: u64) -> Result<(), TrainingError> {
+    let state = Weights {
+        tensors: trainer.state(),
+        part: None,
+    };
+    let about = About {
+        step,
+        tensors: state.hash().to_hex().to_string(),
+    };
+    let about = serde_json::to_string(&about).unwrap_or_default();
+    write(&path(folder), &to_safetensors(&state.tensors, &about))
+}
+
+/// Brings a trainer to where the checkpoint of its run was written; the number of steps taken until then.
+pub(crate) fn restore(folder: &Path, trainer: &mut Trainer) -> Result<u64, TrainingError> {
+    let path = path(folder);
+    let damaged = |problem: String| TrainingError::Checkpoint {
+        path: path.clone(),
+        problem,
+    };
+    let bytes = fs::read(&path).map_err(|source| TrainingError::Read {
+        path: path.clone(),
+        source,
+    })?;
+    let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|e| damaged(e.to_string()))?;
+    let words = header.metadata().as_ref().and_then(|words| words.get("genus"));
+    let words = words.ok_or_else(|| damaged("it does not say at which step it was written".into()))?;
+    let about: About = serde_json::from_str(words).map_err(|e| damaged(e.to_string()))?;
+    let state = read_weights_from(Cursor::new(bytes), &path.display().to_string());
+    let state = state.map_err(|e| damaged(e.to_string()))?;
+    if state.hash().to_hex().as_str() != about.tensors {
+        return Err(damaged("its values are not those that were written".into()));
+    }
+    trainer.restore(state.tensors).map_err(|e| damaged(e.to_string()))?;
+    Ok(about.step)
+}
+
+/// Writes a file as a whole.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), TrainingError> {
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(bytes).map_err(|source| TrainingError::Write {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(file.commit()?)
+}

@@ -1,0 +1,230 @@
+//! The images of a training run: which there are, and the batch of every step.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use genus_core::episode::{Pool, ShortClasses};
+use genus_core::rng::Rng;
+use genus_data::{ImageItem, Split, list_images};
+use genus_vision::{Limits, Transform, View, decode, read_file};
+use rayon::prelude::*;
+
+use super::{TrainingError, TrainingSettings, Watcher};
+
+/// Streams of random numbers.
+const HELD_OUT: u64 = 0x76;
+const VIEW: u64 = 0x77;
+const KEPT_VIEW: u64 = 0x6b;
+const CHOICE: u64 = 0x63;
+
+/// The base images, some of their classes held out.
+pub(crate) struct TrainingData {
+    /// Images of all base classes.
+    pub(crate) items: Vec<ImageItem>,
+    /// The classes that are trained on.
+    pub(crate) train: Pool,
+    /// The classes that are held out, if any are.
+    pub(crate) validation: Option<Pool>,
+    /// What stands for all images, in their order.
+    pub(crate) hash: [u8; 32],
+}
+
+/// One view of one image of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    /// The image.
+    pub(crate) item: usize,
+    /// Its class in the episode.
+    pub(crate) class: usize,
+    /// Which view of it, within the step.
+    at: u64,
+}
+
+impl TrainingData {
+    /// Lists the images, leaves out what cannot be read, and holds classes out.
+    pub(crate) fn load(settings: &TrainingSettings, watcher: &mut dyn Watcher) -> Result<Self, TrainingError> {
+        let listed = list_images(&settings.images)?;
+        for (path, reason) in &listed.skipped {
+            watcher.skipped(path, reason);
+        }
+        let data = settings.images.display().to_string();
+        let labels: BTreeSet<String> = listed.items.iter().filter_map(|item| item.label.clone()).collect();
+        if labels.is_empty() {
+            return Err(TrainingError::NoLabels { data });
+        }
+        let mut classes: Vec<String> = labels.into_iter().collect();
+        if let Some(split) = &settings.split {
+            classes = Split::read(split)?.resolve(&classes, None)?.base;
+        }
+        let base: BTreeSet<&String> = classes.iter().collect();
+        let mut items = listed.items;
+        items.retain(|item| item.label.as_ref().is_some_and(|label| base.contains(label)));
+        // A training that meets a bad image after hours is worse than a minute now.
+        let unreadable: Vec<Option<String>> = items.par_iter().map(|item| problem(&item.path)).collect();
+        let mut readable = Vec::with_capacity(items.len());
+        for (item, problem) in items.into_iter().zip(unreadable) {
+            match problem {
+                Some(reason) => watcher.skipped(&item.path, &reason),
+                None => readable.push(item),
+            }
+        }
+        let items = readable;
+        let labels: Vec<Option<String>> = items.iter().map(|item| item.label.clone()).collect();
+        let policy = match settings.skip_short_classes {
+            true => ShortClasses::Skip,
+            false => ShortClasses::Error,
+        };
+        let shape = settings.shape();
+        let short = |source| TrainingError::Episode {
+            data: data.clone(),
+            source,
+        };
+        let needed = shape.shot.saturating_add(shape.query);
+        let (pool, _) = Pool::new(&classes, &labels)
+            .with_at_least(needed, policy)
+            .map_err(short)?;
+        let classes = pool.classes().to_vec();
+        let count = settings.validation_classes.unwrap_or_else(|| {
+            let needed = shape.way.saturating_add(shape.new);
+            if classes.len() / 3 >= needed { needed } else { 0 }
+        });
+        let count = count.min(classes.len());
+        let mut held: Vec<usize> = Rng::new(settings.seed, &[HELD_OUT]).sample(classes.len(), count);
+        held.sort_unstable();
+        let part = |held_out: bool| {
+            let chosen: Vec<&String> = (0..classes.len())
+                .filter(|class| held.binary_search(class).is_ok() == held_out)
+                .map(|class| &classes[class])
+                .collect();
+            Pool::new(&chosen, &labels)
+        };
+        let train = part(false);
+        let validation = (count > 0).then(|| part(true));
+        // An episode of each now, so that what cannot be drawn is said before anything else is done.
+        train.episode(shape, settings.seed, 0).map_err(|source| match count {
+            0 => short(source),
+            held => TrainingError::AfterHoldingOut {
+                data: data.clone(),
+                source,
+                held,
+            },
+        })?;
+        if let Some(pool) = &validation {
+            pool.episode(shape, settings.seed, 0)
+                .map_err(|source| TrainingError::Validation { source })?;
+        }
+        let mut hasher = blake3::Hasher::new();
+        for item in &items {
+            for text in [&item.id, item.label.as_ref().unwrap_or(&item.id)] {
+                hasher.update(&(text.len() as u64).to_le_bytes());
+                hasher.update(text.as_bytes());
+            }
+        }
+        Ok(Self {
+            items,
+            train,
+            validation,
+            hash: *hasher.finalize().as_bytes(),
+        })
+    }
+
+    /// What a step looks at: every image of an episode, so many times as there are views.
+    pub(crate) fn batch(&self, settings: &TrainingSettings, step: u64) -> Result<Vec<Seen>, TrainingError> {
+        let episode = self.train.episode(settings.shape(), settings.seed, step);
+        let episode = episode.map_err(|source| TrainingError::Episode {
+            data: settings.images.display().to_string(),
+            source,
+        })?;
+        let support = episode.support.iter().zip(&episode.support_classes);
+        let queries = episode.queries.iter().zip(&episode.truth);
+        let images: Vec<(usize, usize)> = support.chain(queries).map(|(&item, &class)| (item, class)).collect();
+        let views = (0..settings.views).flat_map(|_| &images);
+        Ok(views
+            .enumerate()
+            .map(|(at, &(item, class))| Seen {
+                item,
+                class,
+                at: at as u64,
+            })
+            .collect())
+    }
+
+    /// The pixels of a batch, a view after the other.
+    pub(crate) fn pixels(
+        &self,
+        settings: &TrainingSettings,
+        transform: &Transform,
+        step: u64,
+        batch: &[Seen],
+    ) -> Result<Vec<f32>, TrainingError> {
+        self.views(
+            transform,
+            batch.par_iter().map(|seen| {
+                let mut rng = Rng::new(settings.seed, &[VIEW, step, seen.at]);
+                (seen.item, view(&mut rng, settings.mirror))
+            }),
+        )
+    }
+
+    /// The pixels of some of the views that are kept, `settings.cache_trunk` of every image.
+    pub(crate) fn kept_pixels(
+        &self,
+        settings: &TrainingSettings,
+        transform: &Transform,
+        rows: std::ops::Range<u64>,
+    ) -> Result<Vec<f32>, TrainingError> {
+        self.views(
+            transform,
+            rows.into_par_iter().map(|row| {
+                let mut rng = Rng::new(settings.seed, &[KEPT_VIEW, row]);
+                let item = (row / settings.cache_trunk.max(1) as u64) as usize;
+                (item, view(&mut rng, settings.mirror))
+            }),
+        )
+    }
+
+    /// Which of the kept views a step looks at.
+    pub(crate) fn kept_row(settings: &TrainingSettings, step: u64, seen: &Seen) -> u64 {
+        let views = settings.cache_trunk.max(1);
+        let view = Rng::new(settings.seed, &[CHOICE, step, seen.at]).below(views);
+        (seen.item * views + view) as u64
+    }
+
+    fn views(
+        &self,
+        transform: &Transform,
+        views: impl ParallelIterator<Item = (usize, View)>,
+    ) -> Result<Vec<f32>, TrainingError> {
+        let rows = views.map(|(item, view)| {
+            let path = &self.items[item].path;
+            let image = read_file(path, &Limits::default()).and_then(|bytes| decode(&bytes, &Limits::default()));
+            let image = image.map_err(|source| TrainingError::Image {
+                path: path.clone(),
+                problem: source.to_string(),
+            })?;
+            Ok(transform.view(&image, view))
+        });
+        let rows: Vec<Vec<f32>> = rows.collect::<Result<_, TrainingError>>()?;
+        Ok(rows.concat())
+    }
+
+    /// The files of all images.
+    pub(crate) fn files(&self) -> Vec<&Path> {
+        self.items.iter().map(|item| item.path.as_path()).collect()
+    }
+}
+
+fn view(rng: &mut Rng, mirror: bool) -> View {
+    View {
+        across: rng.unit(),
+        down: rng.unit(),
+        mirrored: rng.unit() < 0.5 && mirror,
+    }
+}
+
+/// Why an image cannot be used.
+fn problem(path: &PathBuf) -> Option<String> {
+    let limits = Limits::default();
+    let image = read_file(path, &limits).and_then(|bytes| decode(&bytes, &limits));
+    image.err().map(|error| error.to_string())
+}

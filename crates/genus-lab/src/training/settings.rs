@@ -1,0 +1,209 @@
+//! What a training run is told, as it stands in its folder.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use genus_core::episode::Shape;
+use genus_vision::train::{HeadShape, TrainerSettings};
+use serde::{Deserialize, Serialize};
+
+/// Everything that a training run depends on but the images themselves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingSettings {
+    /// The images: a folder with one folder a class, or a manifest with labels.
+    pub images: PathBuf,
+    /// Which classes are base classes; without it all are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split: Option<PathBuf>,
+    /// The encoder that is trained, as `EncoderSpec` writes it.
+    pub encoder: String,
+    /// The weights to begin with; without any the network is trained from nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<PathBuf>,
+    /// Which blocks are trained.
+    pub blocks: Blocks,
+    /// Known classes of an episode.
+    pub way: usize,
+    /// Examples of a known class.
+    pub shot: usize,
+    /// New classes of an episode.
+    pub new: usize,
+    /// Queries of a class.
+    pub query: usize,
+    /// Leaves classes out that have too few images for an episode.
+    pub skip_short_classes: bool,
+    /// How often all is gone through.
+    pub epochs: u64,
+    /// Episodes, and so steps, of an epoch.
+    pub episodes: u64,
+    /// The learning rate at the beginning.
+    pub learning_rate: f64,
+    /// How the learning rate changes.
+    pub schedule: Schedule,
+    /// How much of its direction a step takes over from the one before.
+    pub momentum: f64,
+    /// How strongly every trained value is drawn to zero.
+    pub weight_decay: f64,
+    /// The temperature of the loss.
+    pub temperature: f64,
+    /// Views of every image in a step.
+    pub views: usize,
+    /// Whether half of the views are mirrored.
+    pub mirror: bool,
+    /// The length of the head's layers inside.
+    pub head_hidden: usize,
+    /// The length of the head's last layer; 0 for none.
+    pub head_width: usize,
+    /// How many views of every image the frozen blocks see once and for all; 0 to run them in every step.
+    pub cache_trunk: usize,
+    /// How many base classes are held out for validation; without it as many as an episode needs, if twice as many are left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation_classes: Option<usize>,
+    /// Episodes of a validation.
+    pub validation_episodes: u64,
+    /// Epochs from one validation to the next.
+    pub validate_every: u64,
+    /// The seed of everything random.
+    pub seed: u64,
+}
+
+/// Which blocks are trained: the last so many, or all with everything around them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Blocks {
+    /// The last so many.
+    Last(usize),
+    /// The whole network.
+    All,
+}
+
+impl fmt::Display for Blocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Blocks::Last(count) => count.fmt(f),
+            Blocks::All => f.write_str("all"),
+        }
+    }
+}
+
+impl FromStr for Blocks {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("all", _) => Ok(Blocks::All),
+            (_, Ok(count)) if count > 0 => Ok(Blocks::Last(count)),
+            _ => Err(format!("`{text}` is neither a number of blocks nor `all`")),
+        }
+    }
+}
+
+impl From<Blocks> for String {
+    fn from(blocks: Blocks) -> Self {
+        blocks.to_string()
+    }
+}
+
+impl TryFrom<String> for Blocks {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// How the learning rate changes from epoch to epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Schedule {
+    /// Down to a thousandth along half a cosine.
+    Cosine,
+    /// Not at all, as in the authors' code.
+    Constant,
+}
+
+/// What the learning rate is multiplied by at the end of the cosine.
+const LAST_RATE: f64 = 1e-3;
+
+impl TrainingSettings {
+    /// The shape of an episode.
+    pub(crate) fn shape(&self) -> Shape {
+        Shape {
+            way: self.way,
+            shot: self.shot,
+            new: self.new,
+            query: self.query,
+        }
+    }
+
+    pub(crate) fn trainer(&self) -> TrainerSettings {
+        TrainerSettings {
+            blocks: match self.blocks {
+                Blocks::Last(count) => Some(count),
+                Blocks::All => None,
+            },
+            head: HeadShape {
+                hidden: self.head_hidden,
+                width: self.head_width,
+                ..HeadShape::default()
+            },
+            temperature: self.temperature,
+            momentum: self.momentum,
+            weight_decay: self.weight_decay,
+        }
+    }
+
+    /// The number of steps of the run.
+    pub(crate) fn steps(&self) -> u64 {
+        self.epochs.saturating_mul(self.episodes)
+    }
+
+    /// The learning rate in an epoch, counted from zero.
+    pub(crate) fn learning_rate_in(&self, epoch: u64) -> f64 {
+        match self.schedule {
+            Schedule::Constant => self.learning_rate,
+            Schedule::Cosine => {
+                let share = epoch as f64 / self.epochs.max(1) as f64;
+                let height = (1.0 + (std::f64::consts::PI * share).cos()) / 2.0;
+                self.learning_rate * (LAST_RATE + (1.0 - LAST_RATE) * height)
+            }
+        }
+    }
+
+    /// What is out of range, if anything is.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let positive = [
+            ("the learning rate", self.learning_rate),
+            ("the temperature", self.temperature),
+        ];
+        let positive = positive
+            .into_iter()
+            .find(|(_, value)| !(*value > 0.0 && value.is_finite()));
+        if let Some((what, value)) = positive {
+            return Some(format!("{what} is {value}; it must be above zero"));
+        }
+        if !(0.0..1.0).contains(&self.momentum) {
+            return Some(format!(
+                "the momentum is {}; it must be from 0 up to and without 1",
+                self.momentum
+            ));
+        }
+        if !(self.weight_decay >= 0.0 && self.weight_decay.is_finite()) {
+            return Some(format!(
+                "the weight decay is {}; it must not be negative",
+                self.weight_decay
+            ));
+        }
+        let whole = [
+            ("views of an image", self.views as u64),
+            ("epochs", self.epochs),
+            ("episodes of an epoch", self.episodes),
+            ("epochs between validations", self.validate_every),
+            ("values inside of the head", self.head_hidden as u64),
+        ];
+        let none = whole.into_iter().find(|(_, value)| *value == 0);
+        none.map(|(what, _)| format!("there are 0 {what}; there must be at least one"))
+    }
+}

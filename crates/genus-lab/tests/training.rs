@@ -1,0 +1,478 @@
+//! Training runs from beginning to end, on small images and a small network.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use genus_lab::training::{
+    Blocks, Schedule, Step, Training, TrainingError, TrainingOutcome, TrainingSettings, Validation, Watcher,
+    trained_encoder,
+};
+use genus_vision::{Encoder, Limits, decode};
+use serde_json::Value;
+
+const SIDE: usize = 18;
+
+/// A BMP file of `SIDE` × `SIDE` pixels.
+fn bmp(pixel: impl Fn(usize, usize) -> [u8; 3]) -> Vec<u8> {
+    let mut file = b"BM".to_vec();
+    let side = SIDE as u32;
+    let row = (3 * SIDE).next_multiple_of(4);
+    for value in [54 + (row * SIDE) as u32, 0, 54, 40, side, side] {
+        file.extend(value.to_le_bytes());
+    }
+    file.extend(1u16.to_le_bytes());
+    file.extend(24u16.to_le_bytes());
+    file.extend([0; 24]);
+    for y in (0..SIDE).rev() {
+        let start = file.len();
+        file.extend((0..SIDE).flat_map(|x| pixel(x, y)));
+        file.resize(start + row, 0);
+    }
+    file
+}
+
+/// Classes of images in folders: stripes of a class's own width and colour, or that colour alone.
+fn images(folder: &Path, classes: usize, each: usize, striped: bool) -> PathBuf {
+    let root = folder.join("images");
+    for class in 0..classes {
+        let below = root.join(format!("class {class:02}"));
+        fs::create_dir_all(&below).unwrap();
+        for number in 0..each {
+            let shade = |channel: usize| ((37 * class + 83 * channel + 11 * number * (channel + 1)) % 200 + 40) as u8;
+            let file = bmp(|x, y| {
+                let bright = !striped || (x * (1 + class % 3) + y * (class / 3) + number) % 7 < 3;
+                [0, 1, 2].map(|channel| if bright { shade(channel) } else { 10 })
+            });
+            fs::write(below.join(format!("{number}.bmp")), file).unwrap();
+        }
+    }
+    root
+}
+
+fn settings(images: &Path) -> TrainingSettings {
+    TrainingSettings {
+        images: images.to_owned(),
+        split: None,
+        encoder: "conv4:size=16,width=6".into(),
+        weights: None,
+        blocks: Blocks::All,
+        way: 2,
+        shot: 1,
+        new: 1,
+        query: 2,
+        skip_short_classes: false,
+        epochs: 3,
+        episodes: 4,
+        learning_rate: 0.05,
+        schedule: Schedule::Cosine,
+        momentum: 0.9,
+        weight_decay: 5e-5,
+        temperature: 0.2,
+        views: 1,
+        mirror: true,
+        head_hidden: 8,
+        head_width: 32,
+        cache_trunk: 0,
+        validation_classes: None,
+        validation_episodes: 20,
+        validate_every: 2,
+        seed: 3,
+    }
+}
+
+/// Keeps what it hears and stops after a step, if there is one to stop after.
+#[derive(Default)]
+struct Ear {
+    steps: Vec<Step>,
+    validations: Vec<Validation>,
+    skipped: Vec<PathBuf>,
+    kept: u64,
+    stop_after: Option<u64>,
+}
+
+impl Watcher for Ear {
+    fn skipped(&mut self, path: &Path, _: &str) {
+        self.skipped.push(path.to_owned());
+    }
+
+    fn kept(&mut self, done: u64, _: u64) {
+        self.kept = done;
+    }
+
+    fn step(&mut self, step: &Step) {
+        self.steps.push(*step);
+    }
+
+    fn validated(&mut self, validation: &Validation) {
+        self.validations.push(*validation);
+    }
+
+    fn stops(&self) -> bool {
+        let last = self.steps.last().map_or(0, |step| step.step);
+        self.stop_after.is_some_and(|after| last >= after)
+    }
+}
+
+impl Ear {
+    fn losses(&self) -> Vec<f64> {
+        self.steps.iter().map(|step| step.loss).collect()
+    }
+}
+
+fn train(settings: &TrainingSettings, run: &Path, ear: &mut Ear) -> Result<TrainingOutcome, TrainingError> {
+    Training::begin(settings.clone(), run, ear)?.run(ear)
+}
+
+fn resume(run: &Path, ear: &mut Ear) -> Result<TrainingOutcome, TrainingError> {
+    Training::resume(run, ear)?.run(ear)
+}
+
+#[test]
+fn a_run_learns_and_leaves_an_encoder() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = images(folder.path(), 12, 5, true);
+    fs::write(root.join("class 00/broken.bmp"), b"BM").unwrap();
+    let mut settings = settings(&root);
+    settings.epochs = 6;
+    let run = folder.path().join("runs/stripes");
+    let mut ear = Ear::default();
+    let outcome = train(&settings, &run, &mut ear).unwrap();
+    assert!(outcome.complete);
+    assert_eq!((outcome.step, ear.steps.len()), (24, 24));
+    assert_eq!(ear.skipped.len(), 1, "{:?}", ear.skipped);
+    let losses = ear.losses();
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    assert!(mean(&losses[20..]) < mean(&losses[..4]), "{losses:?}");
+    // Three of twelve classes are held out, and judged every other epoch.
+    assert_eq!(ear.validations.iter().map(|v| v.epoch).collect::<Vec<_>>(), [2, 4, 6]);
+    // Along the cosine, epoch by epoch, to a thousandth at its end.
+    let rates: Vec<f64> = ear.steps.iter().map(|step| step.learning_rate).collect();
+    for (at, rate) in rates.iter().enumerate() {
+        let share = (at / 4) as f64 / 6.0;
+        let expected = 0.05 * (0.001 + 0.999 * (1.0 + (std::f64::consts::PI * share).cos()) / 2.0);
+        assert!((rate - expected).abs() < 1e-12, "step {at}: {rate}");
+    }
+    // Everything is written down.
+    let metrics = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+    let lines: Vec<Value> = metrics
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.iter().filter(|line| line["loss"].is_f64()).count(), 24);
+    assert_eq!(lines.iter().filter(|line| line["all"].is_f64()).count(), 3);
+    let names: Vec<String> = fs::read_dir(&run)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    assert!(
+        names.iter().any(|name| name.starts_with("events.out.tfevents.")),
+        "{names:?}"
+    );
+    // The folder is an encoder.
+    let (spec, weights) = trained_encoder(&run).unwrap().unwrap();
+    assert_eq!(spec.to_string(), settings.encoder);
+    let encoder = spec.load(weights).unwrap();
+    let image = decode(&fs::read(root.join("class 01/0.bmp")).unwrap(), &Limits::default()).unwrap();
+    assert_eq!(encoder.encode(&encoder.transform().apply(&image)).unwrap().len(), 6);
+    assert!(trained_encoder("conv4").unwrap().is_none());
+}
+
+#[test]
+fn an_interrupted_run_goes_on_as_if_nothing_had_happened() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = images(folder.path(), 9, 5, true);
+    let vit = "vit:size=16,patch=8,dim=12,depth=2,heads=2";
+    for (name, encoder, blocks, cache_trunk, views) in [
+        ("all", "conv4:size=16,width=6", Blocks::All, 0, 1),
+        ("last", "conv4:size=16,width=6", Blocks::Last(2), 0, 2),
+        ("kept", "conv4:size=16,width=6", Blocks::Last(2), 3, 1),
+        ("vit", vit, Blocks::Last(1), 0, 1),
+        ("vit kept", vit, Blocks::Last(1), 2, 1),
+    ] {
+        let settings = TrainingSettings {
+            encoder: encoder.into(),
+            blocks,
+            cache_trunk,
+            views,
+            ..settings(&root)
+        };
+        let [through, halting] = ["through", "halting"].map(|kind| folder.path().join(format!("{name} {kind}")));
+        let mut whole = Ear::default();
+        train(&settings, &through, &mut whole).unwrap();
+        let mut first = Ear {
+            stop_after: Some(6),
+            ..Ear::default()
+        };
+        let outcome = train(&settings, &halting, &mut first).unwrap();
+        assert_eq!((outcome.step, outcome.complete), (6, false));
+        assert!(matches!(
+            trained_encoder(&halting),
+            Err(TrainingError::Unfinished { .. })
+        ));
+        let mut rest = Ear::default();
+        assert!(resume(&halting, &mut rest).unwrap().complete);
+        assert_eq!([first.losses(), rest.losses()].concat(), whole.losses(), "{name}");
+        for file in [
+            "encoder.safetensors",
+            "checkpoint.safetensors",
+            "encoder.toml",
+            "config.toml",
+        ] {
+            let bytes = |run: &Path| fs::read(run.join(file)).unwrap();
+            assert!(bytes(&through) == bytes(&halting), "{name}: {file}");
+        }
+        // A run that is complete has nothing left to do.
+        let mut nothing = Ear::default();
+        assert!(resume(&halting, &mut nothing).unwrap().complete);
+        assert!(nothing.steps.is_empty());
+    }
+}
+
+#[test]
+fn a_kept_trunk_gives_the_same_losses() {
+    let folder = tempfile::tempdir().unwrap();
+    // Of one colour, so that every view of an image is the same.
+    let root = images(folder.path(), 9, 5, false);
+    for (name, encoder) in [
+        ("conv", "conv4:size=16,width=6"),
+        ("vit", "vit:size=16,patch=8,dim=12,depth=3,heads=2"),
+    ] {
+        let run = |cache_trunk| {
+            let settings = TrainingSettings {
+                encoder: encoder.into(),
+                blocks: Blocks::Last(2),
+                cache_trunk,
+                ..settings(&root)
+            };
+            let mut ear = Ear::default();
+            let run = folder.path().join(format!("{name} {cache_trunk}"));
+            train(&settings, &run, &mut ear).unwrap();
+            (ear.losses(), ear.kept)
+        };
+        let (plain, none) = run(0);
+        let (kept, views) = run(2);
+        assert_eq!((none, views), (0, 2 * 9 * 5));
+        assert_eq!(plain, kept, "{name}");
+    }
+}
+
+#[test]
+fn a_store_of_the_trunk_is_gone_on_with_and_made_anew_for_other_views() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = images(folder.path(), 9, 5, true);
+    let settings = TrainingSettings {
+        blocks: Blocks::Last(2),
+        cache_trunk: 2,
+        ..settings(&root)
+    };
+    let run = folder.path().join("run");
+    let mut whole = Ear::default();
+    train(&settings, &run, &mut whole).unwrap();
+    // Cut in the middle of a row, as by an interrupt.
+    let kept = run.join("trunk.bin");
+    let bytes = fs::read(&kept).unwrap();
+    let other = folder.path().join("other");
+    let mut ear = Ear {
+        stop_after: Some(0),
+        ..Ear::default()
+    };
+    // Nothing has been done yet but the views that were kept at once.
+    assert_eq!(train(&settings, &other, &mut ear).unwrap().step, 0);
+    fs::write(other.join("trunk.bin"), &bytes[..bytes.len() / 2 + 1]).unwrap();
+    let mut ear = Ear::default();
+    assert!(resume(&other, &mut ear).unwrap().complete);
+    assert_eq!(ear.losses(), whole.losses());
+    assert!(fs::read(other.join("trunk.bin")).unwrap() == bytes);
+}
+
+fn message<T>(result: Result<T, TrainingError>) -> String {
+    match result {
+        Ok(_) => panic!("it went well"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn what_cannot_be_trained_on_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = images(folder.path(), 9, 5, true);
+    let run = folder.path().join("run");
+    let begin = |settings: TrainingSettings| message(Training::begin(settings, &run, &mut Ear::default()));
+    let base = settings(&root);
+    for (settings, parts) in [
+        (
+            TrainingSettings {
+                way: 20,
+                ..base.clone()
+            },
+            vec!["needs 21 classes", "there are 9", "--way"],
+        ),
+        (
+            TrainingSettings {
+                query: 5,
+                ..base.clone()
+            },
+            vec!["class 00", "5 items", "--short-classes skip"],
+        ),
+        (
+            TrainingSettings {
+                validation_classes: Some(8),
+                ..base.clone()
+            },
+            vec!["8 are held out", "--validation-classes"],
+        ),
+        (
+            TrainingSettings {
+                validation_classes: Some(1),
+                ..base.clone()
+            },
+            vec!["validation", "--validation-classes 0"],
+        ),
+        (
+            TrainingSettings {
+                learning_rate: 0.0,
+                ..base.clone()
+            },
+            vec!["learning rate is 0"],
+        ),
+        (
+            TrainingSettings {
+                momentum: 1.0,
+                ..base.clone()
+            },
+            vec!["momentum is 1"],
+        ),
+        (
+            TrainingSettings {
+                temperature: f64::NAN,
+                ..base.clone()
+            },
+            vec!["temperature"],
+        ),
+        (
+            TrainingSettings {
+                views: 0,
+                ..base.clone()
+            },
+            vec!["0 views"],
+        ),
+        (
+            TrainingSettings {
+                blocks: Blocks::Last(9),
+                ..base.clone()
+            },
+            vec!["9 blocks", "has 4"],
+        ),
+        (
+            TrainingSettings {
+                encoder: "conv4:size=8".into(),
+                ..base.clone()
+            },
+            vec!["8 pixels", "16"],
+        ),
+        (
+            TrainingSettings {
+                encoder: "vit".into(),
+                ..base.clone()
+            },
+            vec!["needs its sizes"],
+        ),
+        (
+            TrainingSettings {
+                images: folder.path().join("none"),
+                ..base.clone()
+            },
+            vec!["none"],
+        ),
+        (
+            TrainingSettings {
+                images: root.join("class 00"),
+                ..base.clone()
+            },
+            vec!["no image has a label"],
+        ),
+    ] {
+        let message = begin(settings);
+        for part in parts {
+            assert!(message.contains(part), "{message}");
+        }
+        assert!(!run.exists(), "{message}");
+    }
+}
+
+#[test]
+fn a_folder_belongs_to_one_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = images(folder.path(), 9, 5, true);
+    let run = folder.path().join("run");
+    let base = settings(&root);
+    train(&base, &run, &mut Ear::default()).unwrap();
+    let again = |settings| message(Training::begin(settings, &run, &mut Ear::default()));
+    assert!(again(base.clone()).contains("--resume"));
+    let other = again(TrainingSettings {
+        epochs: 9,
+        blocks: Blocks::Last(1),
+        ..base.clone()
+    });
+    for part in ["epochs is 3 and not 9", "blocks is \"all\" and not \"1\"", "--out"] {
+        assert!(other.contains(part), "{other}");
+    }
+    // The images are part of it.
+    fs::remove_file(root.join("class 04/4.bmp")).unwrap();
+    let changed = message(Training::resume(&run, &mut Ear::default()));
+    assert!(changed.contains("the images are not those"), "{changed}");
+    assert!(message(Training::resume(&root, &mut Ear::default())).contains("config.toml"));
+}
+
+#[test]
+fn a_damaged_checkpoint_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = images(folder.path(), 9, 5, true);
+    let run = folder.path().join("run");
+    train(&settings(&root), &run, &mut Ear::default()).unwrap();
+    let path = run.join("checkpoint.safetensors");
+    let good = fs::read(&path).unwrap();
+    let mut flipped = good.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    let mut header = good.clone();
+    header[9] ^= 1;
+    for bad in [
+        &good[..good.len() - 1],
+        &good[..20],
+        &flipped,
+        &header,
+        b"",
+        b"garbage!",
+    ] {
+        fs::write(&path, bad).unwrap();
+        let message = message(Training::resume(&run, &mut Ear::default()));
+        assert!(message.contains("checkpoint.safetensors is damaged"), "{message}");
+    }
+    fs::remove_file(&path).unwrap();
+    assert!(message(Training::resume(&run, &mut Ear::default())).contains("cannot read"));
+    // One of another network.
+    fs::write(
+        &path,
+        genus_vision::to_safetensors(&Default::default(), "{\"step\":1,\"tensors\":\"\"}"),
+    )
+    .unwrap();
+    assert!(message(Training::resume(&run, &mut Ear::default())).contains("damaged"));
+}
+
+#[test]
+fn a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_state() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = images(folder.path(), 9, 5, true);
+    let run = folder.path().join("run");
+    let settings = TrainingSettings {
+        learning_rate: 1e30,
+        schedule: Schedule::Constant,
+        ..settings(&root)
+    };
+    let mut ear = Ear::default();
+    let error = message(train(&settings, &run, &mut ear));
+    let step = ear.steps.len() + 1;
+    assert!(error.contains(&format!("the loss of step {step} is")), "{error}");
+    assert!(error.contains("after step 0") && error.contains("--lr"), "{error}");
+    Training::resume(&run, &mut Ear::default()).unwrap();
+}
