@@ -223,7 +223,7 @@ pub(crate) struct Train {
     #[arg(long, short, value_name = "DIR", required_unless_present = "resume")]
     pub(crate) out: Option<PathBuf>,
     /// Go on with the run of this folder, with its settings
-    #[arg(long, value_name = "DIR", exclusive = true)]
+    #[arg(long, value_name = "DIR", conflicts_with_all = SETTINGS)]
     pub(crate) resume: Option<PathBuf>,
     /// Class split, JSON {"base": [...], "novel": [...]}; only base classes are trained on
     #[arg(long, value_name = "FILE")]
@@ -251,7 +251,7 @@ pub(crate) struct Train {
     /// What to do with classes that have too few images: error, or skip them
     #[arg(long, default_value_t = ShortClasses::Error, value_name = "error|skip")]
     pub(crate) short_classes: ShortClasses,
-    /// Epochs
+    /// Epochs; 0 gives the encoder as it is before training
     #[arg(long, default_value_t = 50, value_name = "N")]
     pub(crate) epochs: u64,
     /// Episodes of an epoch, each a step
@@ -297,6 +297,37 @@ pub(crate) struct Train {
     #[arg(long, default_value_t = 5, value_name = "N")]
     pub(crate) validate_every: u64,
 }
+
+/// What a run that is gone on with has of its own.
+const SETTINGS: [&str; 27] = [
+    "images",
+    "out",
+    "split",
+    "encoder",
+    "weights",
+    "from_scratch",
+    "blocks",
+    "way",
+    "shot",
+    "new",
+    "query",
+    "short_classes",
+    "epochs",
+    "episodes",
+    "lr",
+    "schedule",
+    "momentum",
+    "weight_decay",
+    "temperature",
+    "views",
+    "no_mirror",
+    "head_hidden",
+    "head_width",
+    "cache_trunk",
+    "validation_classes",
+    "validation_episodes",
+    "validate_every",
+];
 
 /// How the learning rate changes.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]

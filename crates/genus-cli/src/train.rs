@@ -125,6 +125,8 @@ struct Screen {
     /// Losses of the epoch so far.
     epoch: (f64, u64),
     skipped: u64,
+    /// Whether it was said that nothing is being learnt.
+    collapsed: bool,
     start: Instant,
 }
 
@@ -136,6 +138,7 @@ impl Screen {
             validation: String::new(),
             epoch: (0.0, 0),
             skipped: 0,
+            collapsed: false,
             start: Instant::now(),
         }
     }
@@ -200,7 +203,7 @@ impl Watcher for Screen {
         self.show(
             of,
             done,
-            "frozen blocks {wide_bar:.green/dim} {human_pos}/{human_len} views · {per_sec} · {eta} left",
+            "frozen blocks {wide_bar:.green/dim} {human_pos}/{human_len} views · {eta} left",
         );
     }
 
@@ -227,6 +230,12 @@ impl Watcher for Screen {
             step.images_per_second,
             self.start.elapsed().as_secs_f64()
         ));
+        if (mean - step.chance).abs() < 0.002 * step.chance && !self.collapsed {
+            self.collapsed = true;
+            self.say(
+                "           This is the loss of chance: all images look alike to the network. A lower --lr may help.",
+            );
+        }
     }
 
     fn validated(&mut self, found: &Validation) {

@@ -7,7 +7,7 @@ use genus_lab::training::{
     Blocks, Schedule, Step, Training, TrainingError, TrainingOutcome, TrainingSettings, Validation, Watcher,
     trained_encoder,
 };
-use genus_vision::{Encoder, Limits, decode};
+use genus_vision::{Encoder, Limits, Weights, decode, read_weights};
 use serde_json::Value;
 
 const SIDE: usize = 18;
@@ -175,6 +175,22 @@ fn a_run_learns_and_leaves_an_encoder() {
     let image = decode(&fs::read(root.join("class 01/0.bmp")).unwrap(), &Limits::default()).unwrap();
     assert_eq!(encoder.encode(&encoder.transform().apply(&image)).unwrap().len(), 6);
     assert!(trained_encoder("conv4").unwrap().is_none());
+}
+
+#[test]
+fn a_run_of_no_epochs_gives_the_encoder_to_begin_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = images(folder.path(), 9, 5, true);
+    let run = folder.path().join("run");
+    let settings = TrainingSettings {
+        epochs: 0,
+        ..settings(&root)
+    };
+    let mut ear = Ear::default();
+    assert!(train(&settings, &run, &mut ear).unwrap().complete);
+    let (spec, path) = trained_encoder(&run).unwrap().unwrap();
+    let first = Weights::first_values(&spec.architecture, spec.transform.crop, settings.seed).unwrap();
+    assert!(read_weights(path).unwrap() == first);
 }
 
 #[test]
@@ -421,7 +437,7 @@ fn a_folder_belongs_to_one_run() {
     fs::remove_file(root.join("class 04/4.bmp")).unwrap();
     let changed = message(Training::resume(&run, &mut Ear::default()));
     assert!(changed.contains("the images are not those"), "{changed}");
-    assert!(message(Training::resume(&root, &mut Ear::default())).contains("config.toml"));
+    assert!(message(Training::resume(&root, &mut Ear::default())).contains("no training run in"));
 }
 
 #[test]

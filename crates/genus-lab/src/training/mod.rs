@@ -75,6 +75,9 @@ pub struct Step {
     pub epoch: u64,
     /// The loss before it.
     pub loss: f64,
+    /// The loss of a network that tells no image from another.
+    #[serde(skip)]
+    pub chance: f64,
     /// The learning rate.
     pub learning_rate: f64,
     /// Images seen in a second, decoding included.
@@ -213,7 +216,7 @@ pub enum TrainingError {
     Encode(#[from] EncodeError),
     /// The validation failed.
     #[error("validation: {0}")]
-    Lab(#[from] LabError),
+    Lab(Box<LabError>),
     /// A file of settings that cannot be understood.
     #[error("{}: {problem}", path.display())]
     Settings {
@@ -221,6 +224,12 @@ pub enum TrainingError {
         path: PathBuf,
         /// What is wrong.
         problem: String,
+    },
+    /// The folder has no run.
+    #[error("there is no training run in {}: it has no {CONFIG}", folder.display())]
+    NoRun {
+        /// The folder.
+        folder: PathBuf,
     },
     /// The folder has a run of the same settings.
     #[error("{} holds this run already; go on with it: genus train --resume {}", folder.display(), folder.display())]
@@ -258,6 +267,12 @@ pub enum TrainingError {
         /// The folder.
         folder: PathBuf,
     },
+}
+
+impl From<LabError> for TrainingError {
+    fn from(error: LabError) -> Self {
+        TrainingError::Lab(Box::new(error))
+    }
 }
 
 impl From<TrainError> for TrainingError {
@@ -326,6 +341,11 @@ impl Training {
     /// Goes on with the run of a folder.
     pub fn resume(folder: impl AsRef<Path>, watcher: &mut dyn Watcher) -> Result<Self, TrainingError> {
         let folder = folder.as_ref();
+        if !folder.join(CONFIG).exists() {
+            return Err(TrainingError::NoRun {
+                folder: folder.to_owned(),
+            });
+        }
         let begun = read_config(&folder.join(CONFIG))?;
         let (mut training, now) = Self::prepare(begun.settings, folder, watcher)?;
         let changed = |what| TrainingError::Changed {
@@ -462,6 +482,7 @@ impl Training {
                     ends_epoch,
                     epoch: epoch + 1,
                     loss,
+                    chance: (batch.labels.len() as f64 - 1.0).ln(),
                     learning_rate,
                     images_per_second: batch.labels.len() as f64 / (now - before).as_secs_f64().max(1e-9),
                 };
@@ -516,16 +537,16 @@ impl Training {
         let settings = &self.settings;
         let views = (self.data.items.len() * settings.cache_trunk) as u64;
         let pixels = |rows| self.data.kept_pixels(settings, transform, rows);
-        let row = trunk.run(&pixels(0..1)?).len();
         // Rows depend on the images, on the weights and on the transform; one of the rows stands for the latter two.
+        let first = trunk.run(&pixels(0..1)?);
         let mut key = blake3::Hasher::new();
         key.update(&self.data.hash);
         for number in [settings.seed, settings.cache_trunk as u64, u64::from(settings.mirror)] {
             key.update(&number.to_le_bytes());
         }
-        let first: Vec<u8> = trunk.run(&pixels(0..1)?).iter().flat_map(|v| v.to_le_bytes()).collect();
-        key.update(&first);
-        let mut store = TrunkStore::open(&path, *key.finalize().as_bytes(), row).map_err(failed)?;
+        let bytes: Vec<u8> = first.iter().flat_map(|value| value.to_le_bytes()).collect();
+        key.update(&bytes);
+        let mut store = TrunkStore::open(&path, *key.finalize().as_bytes(), first.len()).map_err(failed)?;
         while store.rows() < views {
             let rows = store.rows()..views.min(store.rows() + KEPT_AT_A_TIME);
             store.append(&trunk.run(&pixels(rows)?)).map_err(failed)?;

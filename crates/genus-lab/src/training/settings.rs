@@ -34,7 +34,7 @@ pub struct TrainingSettings {
     pub query: usize,
     /// Leaves classes out that have too few images for an episode.
     pub skip_short_classes: bool,
-    /// How often all is gone through.
+    /// How many epochs there are; with none the encoder is the one to begin with.
     pub epochs: u64,
     /// Episodes, and so steps, of an epoch.
     pub episodes: u64,
@@ -198,7 +198,6 @@ impl TrainingSettings {
         }
         let whole = [
             ("views of an image", self.views as u64),
-            ("epochs", self.epochs),
             ("episodes of an epoch", self.episodes),
             ("epochs between validations", self.validate_every),
             ("values inside of the head", self.head_hidden as u64),

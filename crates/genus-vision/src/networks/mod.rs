@@ -231,10 +231,10 @@ pub(crate) struct Network {
 
 #[derive(Debug)]
 enum Body {
-    Vit(Vit),
-    ResNet(ResNet),
-    Lite(Lite),
-    Conv(ConvNet),
+    Vit(Box<Vit>),
+    ResNet(Box<ResNet>),
+    Lite(Box<Lite>),
+    Conv(Box<ConvNet>),
 }
 
 impl Network {
@@ -266,15 +266,15 @@ impl Network {
                 shape: Some(shape),
                 positions,
                 ..
-            } => Body::Vit(Vit::new(shape, image, positions, parts, span)?),
-            Architecture::ResNet(kind) => Body::ResNet(ResNet::new(kind, parts, span)),
-            Architecture::Lite(kind) => Body::Lite(Lite::new(kind, parts, span)),
+            } => Body::Vit(Box::new(Vit::new(shape, image, positions, parts, span)?)),
+            Architecture::ResNet(kind) => Body::ResNet(Box::new(ResNet::new(kind, parts, span))),
+            Architecture::Lite(kind) => Body::Lite(Box::new(Lite::new(kind, parts, span))),
             Architecture::Conv4(width) => {
                 let least = 1 << conv::DEPTH;
                 if image < least {
                     return Err(ArchitectureError::TooSmall { image, least });
                 }
-                Body::Conv(ConvNet::new(width, parts, span))
+                Body::Conv(Box::new(ConvNet::new(width, parts, span)))
             }
         };
         let device = device.clone();

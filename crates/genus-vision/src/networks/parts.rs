@@ -61,25 +61,24 @@ impl Linear {
     }
 }
 
-/// A convolution without bias of its own and the batch normalisation after it.
+/// A convolution and the batch normalisation after it.
+///
+/// With fixed statistics a normalisation is a scale, which is in the kernel, and a bias; in training it stands by itself.
 #[derive(Debug)]
 pub(crate) struct Conv {
     weight: Array<4>,
-    norm: Norm,
+    bias: Option<Array<1>>,
+    norm: Option<BatchNorm>,
 }
 
+/// A batch normalisation in training: its statistics are those of the batch.
 #[derive(Debug)]
-enum Norm {
-    /// With fixed statistics a normalisation is a scale, which is in the kernel, and a bias.
-    Folded(Array<1>),
-    /// In training its statistics are those of the batch.
-    Batch {
-        name: String,
-        gamma: Array<1>,
-        beta: Array<1>,
-        epsilon: f64,
-        seen: Arc<Mutex<Vec<BatchStatistics>>>,
-    },
+struct BatchNorm {
+    name: String,
+    gamma: Array<1>,
+    beta: Array<1>,
+    epsilon: f64,
+    seen: Arc<Mutex<Vec<BatchStatistics>>>,
 }
 
 impl Conv {
@@ -89,27 +88,26 @@ impl Conv {
     }
 
     pub(crate) fn forward(&self, x: Array<4>, options: ConvOptions<2>) -> Array<4> {
-        let (name, gamma, beta, epsilon, seen) = match &self.norm {
-            Norm::Folded(bias) => return conv2d(x, self.weight.clone(), Some(bias.clone()), options),
-            Norm::Batch {
-                name,
-                gamma,
-                beta,
-                epsilon,
-                seen,
-            } => (name, gamma, beta, epsilon, seen),
+        let Some(norm) = &self.norm else {
+            return conv2d(x, self.weight.clone(), self.bias.clone(), options);
         };
         let x = if self.kernel() == 1 && options.stride == [1, 1] && options.groups == 1 {
             pointwise(x, self.weight.clone())
         } else {
             conv2d(x, self.weight.clone(), None, options)
         };
+        norm.forward(x)
+    }
+}
+
+impl BatchNorm {
+    fn forward(&self, x: Array<4>) -> Array<4> {
         let [images, _, height, width] = x.dims();
-        let normed = batch_norm_train(x, gamma.clone(), beta.clone(), *epsilon);
-        if let Ok(mut seen) = seen.lock() {
+        let normed = batch_norm_train(x, self.gamma.clone(), self.beta.clone(), self.epsilon);
+        if let Ok(mut seen) = self.seen.lock() {
             let count = (images * height * width) as f64;
             seen.push(BatchStatistics {
-                norm: name.clone(),
+                norm: self.name.clone(),
                 mean: normed.mean.inner(),
                 variance: normed.variance.inner() * (count / (count - 1.0).max(1.0)),
             });
@@ -226,13 +224,14 @@ impl<'a> Parts<'a> {
             let seen = Arc::clone(&live.seen);
             return Conv {
                 weight: self.tensor(&format!("{conv}.weight"), shape),
-                norm: Norm::Batch {
+                bias: None,
+                norm: Some(BatchNorm {
                     name: norm.to_owned(),
                     gamma: self.tensor(&format!("{norm}.weight"), [outputs]),
                     beta: self.tensor(&format!("{norm}.bias"), [outputs]),
                     epsilon,
                     seen,
-                },
+                }),
             };
         }
         let mut weight = self.take(&format!("{conv}.weight"), &shape);
@@ -246,7 +245,8 @@ impl<'a> Parts<'a> {
         }
         Conv {
             weight: self.array(weight, shape),
-            norm: Norm::Folded(self.array(bias, [outputs])),
+            bias: Some(self.array(bias, [outputs])),
+            norm: None,
         }
     }
 

@@ -39,7 +39,6 @@ impl Trunk {
 #[derive(Debug)]
 pub struct TrunkStore {
     file: File,
-    key: [u8; 32],
     /// The number of values of a row.
     values: usize,
     rows: u64,
@@ -74,22 +73,12 @@ impl TrunkStore {
         let row = 4 * values.max(1) as u64;
         let rows = (file.metadata()?.len() - HEADER) / row;
         file.set_len(HEADER + rows * row)?;
-        Ok(Self {
-            file,
-            key,
-            values,
-            rows,
-        })
+        Ok(Self { file, values, rows })
     }
 
     /// The number of rows.
     pub fn rows(&self) -> u64 {
         self.rows
-    }
-
-    /// What the rows depend on.
-    pub fn key(&self) -> &[u8; 32] {
-        &self.key
     }
 
     /// Adds whole rows at the end.
