@@ -132,8 +132,12 @@ fn a_run_learns_and_leaves_an_encoder() {
     let folder = tempfile::tempdir().unwrap();
     let root = images(folder.path(), 12, 5, true);
     fs::write(root.join("class 00/broken.bmp"), b"BM").unwrap();
-    let mut settings = settings(&root);
-    settings.epochs = 6;
+    let settings = TrainingSettings {
+        epochs: 6,
+        learning_rate: 0.01,
+        head_hidden: 64,
+        ..settings(&root)
+    };
     let run = folder.path().join("runs/stripes");
     let mut ear = Ear::default();
     let outcome = train(&settings, &run, &mut ear).unwrap();
@@ -149,7 +153,7 @@ fn a_run_learns_and_leaves_an_encoder() {
     let rates: Vec<f64> = ear.steps.iter().map(|step| step.learning_rate).collect();
     for (at, rate) in rates.iter().enumerate() {
         let share = (at / 4) as f64 / 6.0;
-        let expected = 0.05 * (0.001 + 0.999 * (1.0 + (std::f64::consts::PI * share).cos()) / 2.0);
+        let expected = 0.01 * (0.001 + 0.999 * (1.0 + (std::f64::consts::PI * share).cos()) / 2.0);
         assert!((rate - expected).abs() < 1e-12, "step {at}: {rate}");
     }
     // Everything is written down.

@@ -5,7 +5,9 @@ mod made_up;
 use std::collections::BTreeMap;
 
 use genus_vision::train::{Head, HeadShape, TrainError, Trainer, TrainerSettings};
-use genus_vision::{Architecture, Encoder, PortableEncoder, Tensor, VitShape, Weights};
+use genus_vision::{
+    Architecture, Encoder, Filter, Limits, PortableEncoder, Tensor, Transform, View, VitShape, Weights, decode,
+};
 use made_up::{architecture, assert_features, pixels, tensors, transform, uniform};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -286,6 +288,52 @@ proptest! {
                 prop_assert!(off < 0.05 * slope.abs() + 1e-2 * largest(&gradient.values), "{name} {at}: {} {slope}", gradient.values[at]);
             }
         }
+    }
+}
+
+/// A BMP file of made-up pixels.
+fn bmp(side: usize, seed: u64) -> Vec<u8> {
+    let row = (3 * side).next_multiple_of(4);
+    let mut file = b"BM".to_vec();
+    for value in [54 + row * side, 0, 54, 40, side, side] {
+        file.extend((value as u32).to_le_bytes());
+    }
+    file.extend([1, 0, 24, 0]);
+    file.extend([0; 24]);
+    let name = format!("pixels {seed}");
+    let noise = uniform(&name, row * side);
+    file.extend(noise.map(|v| (127.5 * (v + 1.0)) as u8));
+    file
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// A view is a window of the whole resized image, mirrored or not.
+    #[test]
+    fn a_view_is_a_window_of_the_resized_image(
+        side in 1usize..40,
+        (resize, crop) in (1usize..50).prop_flat_map(|resize| (Just(resize), 1..=resize)),
+        (across, down) in (0.0f64..1.0, 0.0f64..1.0),
+        mirrored in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        let image = decode(&bmp(side, seed), &Limits::default()).unwrap();
+        let transform = Transform { resize, filter: Filter::Bicubic, crop, mean: [0.3; 3], std: [0.2; 3] };
+        let whole = Transform { crop: resize, ..transform }.apply(&image);
+        let found = transform.view(&image, View { across, down, mirrored });
+        let [left, top] = [across, down].map(|at| (at * (resize - crop + 1) as f64) as usize);
+        let mut expected = Vec::new();
+        for channel in whole.chunks(resize * resize) {
+            for line in channel.chunks(resize).skip(top).take(crop) {
+                let mut line = line[left..left + crop].to_vec();
+                if mirrored {
+                    line.reverse();
+                }
+                expected.extend(line);
+            }
+        }
+        prop_assert_eq!(found, expected);
     }
 }
 
