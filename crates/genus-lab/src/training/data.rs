@@ -1,7 +1,7 @@
 //! The images of a training run: which there are, and the batch of every step.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use genus_core::episode::{Pool, ShortClasses};
 use genus_core::rng::Rng;
@@ -223,7 +223,7 @@ fn view(rng: &mut Rng, mirror: bool) -> View {
 }
 
 /// Why an image cannot be used.
-fn problem(path: &PathBuf) -> Option<String> {
+fn problem(path: &Path) -> Option<String> {
     let limits = Limits::default();
     let image = read_file(path, &limits).and_then(|bytes| decode(&bytes, &limits));
     image.err().map(|error| error.to_string())

@@ -12,35 +12,31 @@
 mod checkpoint;
 mod data;
 mod encoder;
+mod error;
+mod log;
 mod settings;
 mod tensorboard;
+mod validation;
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
-use genus_core::Features;
-use genus_core::episode::EpisodeError;
-use genus_data::DataError;
 use genus_vision::train::{TrainError, Trainer, TrunkStore};
-use genus_vision::{
-    ArchitectureError, Embedding, EncodeError, Encoder, EncoderSpec, NoMemory, PortableEncoder, SpecError, Weights,
-    WeightsError, read_weights,
-};
+use genus_vision::{EncoderSpec, Weights, read_weights};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 pub use encoder::trained_encoder;
+pub use error::TrainingError;
 pub use settings::{Blocks, Schedule, TrainingSettings};
+pub use validation::Validation;
 
-use crate::{Bench, Dataset, Experiment, LabError, Silent};
 use data::{Seen, TrainingData};
-use tensorboard::EventWriter;
+use log::Log;
+use validation::validate;
 
 const CONFIG: &str = "config.toml";
-const METRICS: &str = "metrics.jsonl";
 const TRUNK: &str = "trunk.bin";
 
 /// How many views go through the frozen blocks at a time when they are kept.
@@ -84,21 +80,6 @@ pub struct Step {
     pub images_per_second: f64,
 }
 
-/// How well episodes of the held-out base classes are sorted by SHC, in the paper's metric.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Validation {
-    /// The step after which they were judged.
-    pub step: u64,
-    /// The epoch that it ended.
-    pub epoch: u64,
-    /// Accuracy over all queries.
-    pub all: f64,
-    /// Over queries of known classes.
-    pub old: f64,
-    /// Over queries of new classes.
-    pub new: f64,
-}
-
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainingOutcome {
@@ -108,177 +89,6 @@ pub struct TrainingOutcome {
     pub complete: bool,
     /// The last validation.
     pub validation: Option<Validation>,
-}
-
-/// Why a training run cannot go on.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum TrainingError {
-    /// The files cannot be used.
-    #[error(transparent)]
-    Data(#[from] DataError),
-    /// A file of the run cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file of the run cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The images have no labels.
-    #[error(
-        "{data}: no image has a label; put the images of each class into a folder of its name, or name their classes in a manifest"
-    )]
-    NoLabels {
-        /// The images.
-        data: String,
-    },
-    /// The base classes cannot give an episode.
-    #[error(
-        "{data}: {source}; ask for smaller episodes (--way, --shot, --new, --query), or leave small classes out with --short-classes skip"
-    )]
-    Episode {
-        /// The images.
-        data: String,
-        /// What is wrong.
-        source: EpisodeError,
-    },
-    /// The base classes that are left cannot give an episode.
-    #[error("{data}: {source}, as {held} are held out for validation; hold out fewer with --validation-classes")]
-    AfterHoldingOut {
-        /// The images.
-        data: String,
-        /// What is wrong.
-        source: EpisodeError,
-        /// How many classes are held out.
-        held: usize,
-    },
-    /// The held-out classes cannot give an episode.
-    #[error(
-        "validation: {source}; hold out more classes with --validation-classes, or none with --validation-classes 0"
-    )]
-    Validation {
-        /// What is wrong.
-        source: EpisodeError,
-    },
-    /// An image that could be read cannot be any more.
-    #[error("{}: {problem}", path.display())]
-    Image {
-        /// The image.
-        path: PathBuf,
-        /// Why.
-        problem: String,
-    },
-    /// A setting that makes no sense.
-    #[error("{problem}")]
-    Setting {
-        /// What is wrong.
-        problem: String,
-    },
-    /// The encoder is not known.
-    #[error(transparent)]
-    Spec(#[from] SpecError),
-    /// The weights cannot be read.
-    #[error(transparent)]
-    Weights(#[from] WeightsError),
-    /// The weights are those of something else.
-    #[error(transparent)]
-    Architecture(#[from] ArchitectureError),
-    /// The network cannot be trained like this.
-    #[error(transparent)]
-    Train(TrainError),
-    /// The loss is no number any more.
-    #[error(
-        "the loss of step {step} is {loss}; the last good state, after step {saved}, is kept in {}. Go on from it with a lower \
-         learning rate (--lr) in another folder, or look for a broken image",
-        folder.display()
-    )]
-    NotFinite {
-        /// The step.
-        step: u64,
-        /// The loss.
-        loss: f64,
-        /// The step of the last checkpoint.
-        saved: u64,
-        /// The run.
-        folder: PathBuf,
-    },
-    /// Features could not be made.
-    #[error(transparent)]
-    Encode(#[from] EncodeError),
-    /// The validation failed.
-    #[error("validation: {0}")]
-    Lab(Box<LabError>),
-    /// A file of settings that cannot be understood.
-    #[error("{}: {problem}", path.display())]
-    Settings {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
-    /// The folder has no run.
-    #[error("there is no training run in {}: it has no {CONFIG}", folder.display())]
-    NoRun {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// The folder has a run of the same settings.
-    #[error("{} holds this run already; go on with it: genus train --resume {}", folder.display(), folder.display())]
-    Begun {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// The folder has a run of other settings.
-    #[error("{} holds a run of other settings ({}); choose another folder with --out", folder.display(), differences.join(", "))]
-    OtherSettings {
-        /// The folder.
-        folder: PathBuf,
-        /// What differs.
-        differences: Vec<String>,
-    },
-    /// What the run depends on is not what it was.
-    #[error("{}: {what} not those that the run began with; put them back, or begin another run", folder.display())]
-    Changed {
-        /// The folder.
-        folder: PathBuf,
-        /// What has changed, and `are`.
-        what: &'static str,
-    },
-    /// A checkpoint that cannot be gone on from.
-    #[error("{} is damaged: {problem}; bring back a copy of it, or begin again in another folder", path.display())]
-    Checkpoint {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
-    /// A run without an encoder yet.
-    #[error("the training in {} is not complete; finish it with: genus train --resume {}", folder.display(), folder.display())]
-    Unfinished {
-        /// The folder.
-        folder: PathBuf,
-    },
-}
-
-impl From<LabError> for TrainingError {
-    fn from(error: LabError) -> Self {
-        TrainingError::Lab(Box::new(error))
-    }
-}
-
-impl From<TrainError> for TrainingError {
-    fn from(error: TrainError) -> Self {
-        TrainingError::Train(error)
-    }
 }
 
 /// What lies in `config.toml`: the settings, and what they were when the run began.
@@ -360,7 +170,7 @@ impl Training {
         }
         training.step = checkpoint::restore(folder, &mut training.trainer)?;
         training.saved = training.step;
-        training.forget_after(training.step)?;
+        log::forget_after(folder, training.step)?;
         Ok(training)
     }
 
@@ -557,24 +367,6 @@ impl Training {
         }
         Ok(Some(store))
     }
-
-    /// Takes the metrics of later steps out: those steps are taken again.
-    fn forget_after(&self, step: u64) -> Result<(), TrainingError> {
-        let path = self.folder.join(METRICS);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(source) => return Err(TrainingError::Read { path, source }),
-        };
-        #[derive(Deserialize)]
-        struct Line {
-            step: u64,
-        }
-        // A last line that was cut short belongs to a later step than the checkpoint.
-        let is_kept = |line: &&str| serde_json::from_str::<Line>(line).is_ok_and(|line| line.step <= step);
-        let kept: String = text.lines().filter(is_kept).map(|line| format!("{line}\n")).collect();
-        checkpoint::write(&path, kept.as_bytes())
-    }
 }
 
 /// What a step takes.
@@ -615,126 +407,6 @@ impl Batch {
             is_pixels,
         })
     }
-}
-
-/// Judges episodes of the held-out classes with the network as it is.
-fn validate(
-    data: &TrainingData,
-    settings: &TrainingSettings,
-    spec: &EncoderSpec,
-    trainer: &Trainer,
-    step: u64,
-    epoch: u64,
-) -> Result<Option<Validation>, TrainingError> {
-    let Some(pool) = &data.validation else { return Ok(None) };
-    let encoder = PortableEncoder::new(*trainer.architecture(), spec.transform, trainer.weights())?;
-    let held: Vec<usize> = (0..data.items.len())
-        .filter(|&item| {
-            let label = data.items[item].label.as_ref();
-            label.is_some_and(|label| pool.classes().contains(label))
-        })
-        .collect();
-    let files = data.files();
-    let files: Vec<&Path> = held.iter().map(|&item| files[item]).collect();
-    let mut values = Vec::new();
-    let mut broken = None;
-    Embedding::default().run(&encoder, &files, &NoMemory, |at, features| {
-        match features {
-            Ok(row) => values.extend(row),
-            Err(error) => {
-                broken.get_or_insert((files[at].to_owned(), error.to_string()));
-            }
-        }
-        Ok::<(), EncodeError>(())
-    })?;
-    if let Some((path, problem)) = broken {
-        return Err(TrainingError::Image { path, problem });
-    }
-    let labels: Vec<Option<String>> = held.iter().map(|&item| data.items[item].label.clone()).collect();
-    let features =
-        Features::new(encoder.dim(), values).map_err(|e| TrainingError::Setting { problem: e.to_string() })?;
-    let dataset = Dataset::new("held-out classes", features, &labels, None)?;
-    let bench = Bench {
-        shape: settings.shape(),
-        episodes: settings.validation_episodes,
-        seed: settings.seed,
-        methods: vec!["shc".into()],
-        ..Bench::default()
-    };
-    let report = bench.run(&dataset, &Experiment::Main, &Silent)?;
-    Ok(report.runs.first().map(|run| Validation {
-        step,
-        epoch,
-        all: run.all.mean,
-        old: run.old.mean,
-        new: run.new.mean,
-    }))
-}
-
-/// What a run writes down while it goes on.
-struct Log {
-    path: PathBuf,
-    metrics: fs::File,
-    events: EventWriter,
-}
-
-impl Log {
-    fn open(folder: &Path) -> Result<Self, TrainingError> {
-        let path = folder.join(METRICS);
-        let failed = |source| TrainingError::Write {
-            path: path.clone(),
-            source,
-        };
-        Ok(Self {
-            metrics: OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(&path)
-                .map_err(failed)?,
-            events: EventWriter::create(folder, clock()).map_err(failed)?,
-            path,
-        })
-    }
-
-    fn step(&mut self, step: &Step) -> Result<(), TrainingError> {
-        let values = [
-            ("loss", step.loss as f32),
-            ("learning rate", step.learning_rate as f32),
-            ("images per second", step.images_per_second as f32),
-        ];
-        self.write(serde_json::to_string(step), step.step, &values)
-    }
-
-    fn validation(&mut self, found: &Validation) -> Result<(), TrainingError> {
-        let values = [
-            ("validation/All", found.all as f32),
-            ("validation/Old", found.old as f32),
-            ("validation/New", found.new as f32),
-        ];
-        self.write(serde_json::to_string(found), found.step, &values)
-    }
-
-    fn write(
-        &mut self,
-        line: serde_json::Result<String>,
-        step: u64,
-        values: &[(&str, f32)],
-    ) -> Result<(), TrainingError> {
-        let written = line
-            .map_err(io::Error::from)
-            .and_then(|line| self.metrics.write_all(format!("{line}\n").as_bytes()))
-            .and_then(|()| self.events.scalars(step, clock(), values));
-        written.map_err(|source| TrainingError::Write {
-            path: self.path.clone(),
-            source,
-        })
-    }
-}
-
-/// Seconds since 1970.
-fn clock() -> f64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0.0, |since| since.as_secs_f64())
 }
 
 fn read_config(path: &Path) -> Result<Config, TrainingError> {

@@ -42,7 +42,7 @@ const LAST: &str = "head.last_layer.weight_v";
 /// The least length that a vector is divided by.
 const LEAST: f64 = 1e-12;
 
-/// A projection head with its weights.
+/// A projection head; its tensors are handed to it.
 #[derive(Clone, Debug)]
 pub struct Head {
     inputs: usize,

@@ -1,0 +1,184 @@
+//! Why a training run cannot go on.
+
+use std::io;
+use std::path::PathBuf;
+
+use genus_core::episode::EpisodeError;
+use genus_data::DataError;
+use genus_vision::train::TrainError;
+use genus_vision::{ArchitectureError, EncodeError, SpecError, WeightsError};
+use thiserror::Error;
+
+use super::CONFIG;
+use crate::LabError;
+
+/// Why a training run cannot go on.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TrainingError {
+    /// The files cannot be used.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// A file of the run cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file of the run cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The images have no labels.
+    #[error(
+        "{data}: no image has a label; put the images of each class into a folder of its name, or name their classes in a manifest"
+    )]
+    NoLabels {
+        /// The images.
+        data: String,
+    },
+    /// The base classes cannot give an episode.
+    #[error(
+        "{data}: {source}; ask for smaller episodes (--way, --shot, --new, --query), or leave small classes out with --short-classes skip"
+    )]
+    Episode {
+        /// The images.
+        data: String,
+        /// What is wrong.
+        source: EpisodeError,
+    },
+    /// The base classes that are left cannot give an episode.
+    #[error("{data}: {source}, as {held} are held out for validation; hold out fewer with --validation-classes")]
+    AfterHoldingOut {
+        /// The images.
+        data: String,
+        /// What is wrong.
+        source: EpisodeError,
+        /// How many classes are held out.
+        held: usize,
+    },
+    /// The held-out classes cannot give an episode.
+    #[error(
+        "validation: {source}; hold out more classes with --validation-classes, or none with --validation-classes 0"
+    )]
+    Validation {
+        /// What is wrong.
+        source: EpisodeError,
+    },
+    /// An image that could be read cannot be any more.
+    #[error("{}: {problem}", path.display())]
+    Image {
+        /// The image.
+        path: PathBuf,
+        /// Why.
+        problem: String,
+    },
+    /// A setting that makes no sense.
+    #[error("{problem}")]
+    Setting {
+        /// What is wrong.
+        problem: String,
+    },
+    /// The encoder is not known.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The weights cannot be read.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
+    /// The weights are those of something else.
+    #[error(transparent)]
+    Architecture(#[from] ArchitectureError),
+    /// The network cannot be trained like this.
+    #[error(transparent)]
+    Train(TrainError),
+    /// The loss is no number any more.
+    #[error(
+        "the loss of step {step} is {loss}; the last good state, after step {saved}, is kept in {}. Go on from it with a lower \
+         learning rate (--lr) in another folder, or look for a broken image",
+        folder.display()
+    )]
+    NotFinite {
+        /// The step.
+        step: u64,
+        /// The loss.
+        loss: f64,
+        /// The step of the last checkpoint.
+        saved: u64,
+        /// The run.
+        folder: PathBuf,
+    },
+    /// Features could not be made.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    /// The validation failed.
+    #[error("validation: {0}")]
+    Lab(Box<LabError>),
+    /// A file of settings that cannot be understood.
+    #[error("{}: {problem}", path.display())]
+    Settings {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The folder has no run.
+    #[error("there is no training run in {}: it has no {CONFIG}", folder.display())]
+    NoRun {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The folder has a run of the same settings.
+    #[error("{} holds this run already; go on with it: genus train --resume {}", folder.display(), folder.display())]
+    Begun {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The folder has a run of other settings.
+    #[error("{} holds a run of other settings ({}); choose another folder with --out", folder.display(), differences.join(", "))]
+    OtherSettings {
+        /// The folder.
+        folder: PathBuf,
+        /// What differs.
+        differences: Vec<String>,
+    },
+    /// What the run depends on is not what it was.
+    #[error("{}: {what} not those that the run began with; put them back, or begin another run", folder.display())]
+    Changed {
+        /// The folder.
+        folder: PathBuf,
+        /// What has changed, and `are`.
+        what: &'static str,
+    },
+    /// A checkpoint that cannot be gone on from.
+    #[error("{} is damaged: {problem}; bring back a copy of it, or begin again in another folder", path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A run without an encoder yet.
+    #[error("the training in {} is not complete; finish it with: genus train --resume {}", folder.display(), folder.display())]
+    Unfinished {
+        /// The folder.
+        folder: PathBuf,
+    },
+}
+
+impl From<LabError> for TrainingError {
+    fn from(error: LabError) -> Self {
+        TrainingError::Lab(Box::new(error))
+    }
+}
+
+impl From<TrainError> for TrainingError {
+    fn from(error: TrainError) -> Self {
+        TrainingError::Train(error)
+    }
+}

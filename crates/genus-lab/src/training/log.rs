@@ -1,0 +1,98 @@
+//! What a run writes down while it goes on: `metrics.jsonl`, and event files for TensorBoard.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Deserialize;
+
+use super::checkpoint;
+use super::tensorboard::EventWriter;
+use super::{Step, TrainingError, Validation};
+
+const METRICS: &str = "metrics.jsonl";
+
+/// What a run writes down while it goes on.
+pub(crate) struct Log {
+    path: PathBuf,
+    metrics: fs::File,
+    events: EventWriter,
+}
+
+impl Log {
+    pub(crate) fn open(folder: &Path) -> Result<Self, TrainingError> {
+        let path = folder.join(METRICS);
+        let failed = |source| TrainingError::Write {
+            path: path.clone(),
+            source,
+        };
+        Ok(Self {
+            metrics: OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(&path)
+                .map_err(failed)?,
+            events: EventWriter::create(folder, clock()).map_err(failed)?,
+            path,
+        })
+    }
+
+    pub(crate) fn step(&mut self, step: &Step) -> Result<(), TrainingError> {
+        let values = [
+            ("loss", step.loss as f32),
+            ("learning rate", step.learning_rate as f32),
+            ("images per second", step.images_per_second as f32),
+        ];
+        self.write(serde_json::to_string(step), step.step, &values)
+    }
+
+    pub(crate) fn validation(&mut self, found: &Validation) -> Result<(), TrainingError> {
+        let values = [
+            ("validation/All", found.all as f32),
+            ("validation/Old", found.old as f32),
+            ("validation/New", found.new as f32),
+        ];
+        self.write(serde_json::to_string(found), found.step, &values)
+    }
+
+    fn write(
+        &mut self,
+        line: serde_json::Result<String>,
+        step: u64,
+        values: &[(&str, f32)],
+    ) -> Result<(), TrainingError> {
+        let written = line
+            .map_err(io::Error::from)
+            .and_then(|line| self.metrics.write_all(format!("{line}\n").as_bytes()))
+            .and_then(|()| self.events.scalars(step, clock(), values));
+        written.map_err(|source| TrainingError::Write {
+            path: self.path.clone(),
+            source,
+        })
+    }
+}
+
+/// Seconds since 1970.
+fn clock() -> f64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0.0, |since| since.as_secs_f64())
+}
+
+/// Takes the metrics of later steps out: those steps are taken again.
+pub(crate) fn forget_after(folder: &Path, step: u64) -> Result<(), TrainingError> {
+    let path = folder.join(METRICS);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(TrainingError::Read { path, source }),
+    };
+    #[derive(Deserialize)]
+    struct Line {
+        step: u64,
+    }
+    // A last line that was cut short belongs to a later step than the checkpoint.
+    let is_kept = |line: &&str| serde_json::from_str::<Line>(line).is_ok_and(|line| line.step <= step);
+    let kept: String = text.lines().filter(is_kept).map(|line| format!("{line}\n")).collect();
+    checkpoint::write(&path, kept.as_bytes())
+}

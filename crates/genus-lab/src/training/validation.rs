@@ -1,0 +1,81 @@
+//! How well the network sorts classes that it is not trained on.
+
+use std::path::Path;
+
+use genus_core::Features;
+use genus_vision::train::Trainer;
+use genus_vision::{Embedding, EncodeError, Encoder, EncoderSpec, NoMemory, PortableEncoder};
+use serde::{Deserialize, Serialize};
+
+use super::data::TrainingData;
+use super::{TrainingError, TrainingSettings};
+use crate::{Bench, Dataset, Experiment, Silent};
+
+/// How well episodes of the held-out base classes are sorted by SHC, in the paper's metric.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Validation {
+    /// The step after which they were judged.
+    pub step: u64,
+    /// The epoch that it ended.
+    pub epoch: u64,
+    /// Accuracy over all queries.
+    pub all: f64,
+    /// Over queries of known classes.
+    pub old: f64,
+    /// Over queries of new classes.
+    pub new: f64,
+}
+
+/// Judges episodes of the held-out classes with the network as it is.
+pub(crate) fn validate(
+    data: &TrainingData,
+    settings: &TrainingSettings,
+    spec: &EncoderSpec,
+    trainer: &Trainer,
+    step: u64,
+    epoch: u64,
+) -> Result<Option<Validation>, TrainingError> {
+    let Some(pool) = &data.validation else { return Ok(None) };
+    let encoder = PortableEncoder::new(*trainer.architecture(), spec.transform, trainer.weights())?;
+    let held: Vec<usize> = (0..data.items.len())
+        .filter(|&item| {
+            let label = data.items[item].label.as_ref();
+            label.is_some_and(|label| pool.classes().contains(label))
+        })
+        .collect();
+    let files = data.files();
+    let files: Vec<&Path> = held.iter().map(|&item| files[item]).collect();
+    let mut values = Vec::new();
+    let mut broken = None;
+    Embedding::default().run(&encoder, &files, &NoMemory, |at, features| {
+        match features {
+            Ok(row) => values.extend(row),
+            Err(error) => {
+                broken.get_or_insert((files[at].to_owned(), error.to_string()));
+            }
+        }
+        Ok::<(), EncodeError>(())
+    })?;
+    if let Some((path, problem)) = broken {
+        return Err(TrainingError::Image { path, problem });
+    }
+    let labels: Vec<Option<String>> = held.iter().map(|&item| data.items[item].label.clone()).collect();
+    let features =
+        Features::new(encoder.dim(), values).map_err(|e| TrainingError::Setting { problem: e.to_string() })?;
+    let dataset = Dataset::new("held-out classes", features, &labels, None)?;
+    let bench = Bench {
+        shape: settings.shape(),
+        episodes: settings.validation_episodes,
+        seed: settings.seed,
+        methods: vec!["shc".into()],
+        ..Bench::default()
+    };
+    let report = bench.run(&dataset, &Experiment::Main, &Silent)?;
+    Ok(report.runs.first().map(|run| Validation {
+        step,
+        epoch,
+        all: run.all.mean,
+        old: run.old.mean,
+        new: run.new.mean,
+    }))
+}
