@@ -236,21 +236,11 @@ pub(crate) struct Train {
     /// How many of the last blocks are trained, or all; by default 2, and all from scratch. The authors' code trains 1
     #[arg(long, value_name = "N|all")]
     pub(crate) blocks: Option<Blocks>,
-    /// Known classes of an episode
-    #[arg(long, default_value_t = 5, value_name = "N")]
-    pub(crate) way: usize,
-    /// Examples of a known class
-    #[arg(long, default_value_t = 5, value_name = "K")]
-    pub(crate) shot: usize,
-    /// New classes of an episode
-    #[arg(long, default_value_t = 5, value_name = "M")]
-    pub(crate) new: usize,
+    #[command(flatten)]
+    pub(crate) classes: Classes,
     /// Queries of a class; the authors' script uses 30
     #[arg(long, default_value_t = 15, value_name = "Q")]
     pub(crate) query: usize,
-    /// What to do with classes that have too few images: error, or skip them
-    #[arg(long, default_value_t = ShortClasses::Error, value_name = "error|skip")]
-    pub(crate) short_classes: ShortClasses,
     /// Epochs; 0 gives the encoder as it is before training
     #[arg(long, default_value_t = 50, value_name = "N")]
     pub(crate) epochs: u64,
@@ -510,6 +500,21 @@ pub(crate) struct BenchCommon {
     /// Class split, JSON {"base": [...], "novel": [...]}; episodes are drawn from the novel classes, without it from all
     #[arg(long, value_name = "FILE")]
     pub(crate) split: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) classes: Classes,
+    /// Methods with their parameters, as in shc,ukc:alpha=1.3; by default those of the paper's table
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub(crate) methods: Vec<String>,
+    #[command(flatten)]
+    pub(crate) prototypes: PrototypeKind,
+    /// Write the results as JSON too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// The classes of an episode.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Classes {
     /// Known classes of an episode
     #[arg(long, default_value_t = 5, value_name = "N")]
     pub(crate) way: usize,
@@ -519,17 +524,9 @@ pub(crate) struct BenchCommon {
     /// New classes of an episode
     #[arg(long, default_value_t = 5, value_name = "M")]
     pub(crate) new: usize,
-    /// Methods with their parameters, as in shc,ukc:alpha=1.3; by default those of the paper's table
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
-    pub(crate) methods: Vec<String>,
-    #[command(flatten)]
-    pub(crate) prototypes: PrototypeKind,
     /// What to do with classes that have too few items: error, or skip them
     #[arg(long, default_value_t = ShortClasses::Error, value_name = "error|skip")]
     pub(crate) short_classes: ShortClasses,
-    /// Write the results as JSON too
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
 }
 
 /// What experiments on episodes of one shape have in common.

@@ -41,16 +41,16 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
     };
     let settings = Bench {
         shape: Shape {
-            way: common.way,
-            shot: common.shot,
-            new: common.new,
+            way: common.classes.way,
+            shot: common.classes.shot,
+            new: common.classes.new,
             query,
         },
         episodes: episodes.get(),
         seed: global.seed,
         methods: common.methods.clone(),
         prototypes: common.prototypes.kind,
-        short_classes: common.short_classes,
+        short_classes: common.classes.short_classes,
     };
     let experiment = experiment(&bench.experiment, &data);
     // Opened before any work is done, so that a wrong path costs no time.
@@ -92,8 +92,8 @@ fn experiment(command: &BenchCommand, data: &Dataset) -> Experiment {
             authors: *authors,
         }),
         BenchCommand::Queries { common, query, .. } if query.is_empty() => {
-            let most = match common.short_classes {
-                ShortClasses::Error => data.pool().smallest_class().saturating_sub(common.shot),
+            let most = match common.classes.short_classes {
+                ShortClasses::Error => data.pool().smallest_class().saturating_sub(common.classes.shot),
                 ShortClasses::Skip => usize::MAX,
             };
             // With nothing within reach the smallest number says which class is too small.
