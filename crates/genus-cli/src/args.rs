@@ -236,6 +236,10 @@ pub(crate) struct Train {
     /// How many of the last blocks are trained, or all; by default 2, and all from scratch. The authors' code trains 1
     #[arg(long, value_name = "N|all")]
     pub(crate) blocks: Option<Blocks>,
+    /// What batch normalisations of trained blocks go by: the statistics they came with (fixed) or those of the batch; by default
+    /// fixed, and batch from scratch
+    #[arg(long, value_name = "fixed|batch")]
+    pub(crate) statistics: Option<Statistics>,
     #[command(flatten)]
     pub(crate) classes: Classes,
     /// Queries of a class; the authors' script uses 30
@@ -289,7 +293,7 @@ pub(crate) struct Train {
 }
 
 /// What a run that is gone on with has of its own.
-const SETTINGS: [&str; 27] = [
+const SETTINGS: [&str; 28] = [
     "images",
     "out",
     "split",
@@ -297,6 +301,7 @@ const SETTINGS: [&str; 27] = [
     "weights",
     "from_scratch",
     "blocks",
+    "statistics",
     "way",
     "shot",
     "new",
@@ -318,6 +323,13 @@ const SETTINGS: [&str; 27] = [
     "validation_episodes",
     "validate_every",
 ];
+
+/// What batch normalisations go by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Statistics {
+    Fixed,
+    Batch,
+}
 
 /// How the learning rate changes.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]

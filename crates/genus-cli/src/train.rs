@@ -8,7 +8,7 @@ use genus_core::episode::ShortClasses;
 use genus_lab::training::{Blocks, Schedule, Step, Training, TrainingSettings, Validation, Watcher};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::args::{Global, ScheduleName, Train};
+use crate::args::{Global, ScheduleName, Statistics, Train};
 use crate::failure::Failure;
 use crate::images;
 use crate::summary::thousands;
@@ -90,6 +90,10 @@ fn settings(train: &Train, images: &Path, global: &Global) -> Result<TrainingSet
         encoder: spec.to_string(),
         weights: weights.as_deref().map(absolute),
         blocks: train.blocks.unwrap_or(usual),
+        fixed_statistics: match train.statistics {
+            Some(statistics) => statistics == Statistics::Fixed,
+            None => !train.from_scratch,
+        },
         way: train.classes.way,
         shot: train.classes.shot,
         new: train.classes.new,

@@ -56,6 +56,7 @@ fn settings(images: &Path) -> TrainingSettings {
         encoder: "conv4:size=16,width=6".into(),
         weights: None,
         blocks: Blocks::All,
+        fixed_statistics: false,
         way: 2,
         shot: 1,
         new: 1,

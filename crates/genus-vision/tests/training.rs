@@ -38,6 +38,7 @@ fn trainer(case: &Value, goldens: &Value) -> (Trainer, Vec<f32>) {
         temperature: goldens["temperature"].as_f64().unwrap(),
         momentum: goldens["momentum"].as_f64().unwrap(),
         weight_decay: goldens["weight_decay"].as_f64().unwrap(),
+        fixed_statistics: case["fixed_statistics"].as_bool().unwrap_or(false),
     };
     let weights = Weights {
         tensors: tensors(&case["tensors"]),
@@ -64,7 +65,7 @@ fn step(trainer: &mut Trainer, pixels: &[f32], labels: &[usize], rate: f64) -> R
 fn steps_are_those_of_pytorch() {
     let goldens: Value = serde_json::from_str(include_str!("goldens/training.json")).unwrap();
     let cases = goldens["cases"].as_array().unwrap();
-    assert_eq!(cases.len(), 6);
+    assert_eq!(cases.len(), 8);
     for case in cases {
         let name = case["name"].as_str().unwrap();
         let (mut trainer, batch) = trainer(case, &goldens);

@@ -24,6 +24,8 @@ pub struct TrainingSettings {
     pub weights: Option<PathBuf>,
     /// Which blocks are trained.
     pub blocks: Blocks,
+    /// Whether batch normalisations of trained blocks keep the statistics that they came with.
+    pub fixed_statistics: bool,
     /// Known classes of an episode.
     pub way: usize,
     /// Examples of a known class.
@@ -152,6 +154,7 @@ impl TrainingSettings {
             temperature: self.temperature,
             momentum: self.momentum,
             weight_decay: self.weight_decay,
+            fixed_statistics: self.fixed_statistics,
         }
     }
 

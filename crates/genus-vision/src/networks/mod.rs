@@ -69,8 +69,8 @@ impl Architecture {
         }
     }
 
-    /// Whether images of a batch are normalised together in training.
-    pub(crate) fn normalises_batches(&self) -> bool {
+    /// Whether there are batch normalisations.
+    pub(crate) fn has_batch_norms(&self) -> bool {
         !matches!(self, Architecture::Vit { .. })
     }
 

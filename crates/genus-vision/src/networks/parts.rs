@@ -33,6 +33,8 @@ enum Source<'a> {
 pub(crate) struct Live {
     /// The tensors by name, each flat.
     pub(crate) tensors: BTreeMap<String, Array<1>>,
+    /// Whether batch normalisations keep the statistics that they came with.
+    pub(crate) fixed_statistics: bool,
     /// What the batch normalisations saw.
     pub(crate) seen: Arc<Mutex<Vec<BatchStatistics>>>,
 }
@@ -71,14 +73,23 @@ pub(crate) struct Conv {
     norm: Option<BatchNorm>,
 }
 
-/// A batch normalisation in training: its statistics are those of the batch.
+/// A batch normalisation in training.
 #[derive(Debug)]
 struct BatchNorm {
     name: String,
     gamma: Array<1>,
     beta: Array<1>,
     epsilon: f64,
-    seen: Arc<Mutex<Vec<BatchStatistics>>>,
+    statistics: Statistics,
+}
+
+/// What a batch normalisation in training takes for mean and variance.
+#[derive(Debug)]
+enum Statistics {
+    /// Those of the batch, of which it takes note.
+    Batch(Arc<Mutex<Vec<BatchStatistics>>>),
+    /// Those that it came with.
+    Fixed([Array<1>; 2]),
 }
 
 impl Conv {
@@ -102,9 +113,19 @@ impl Conv {
 
 impl BatchNorm {
     fn forward(&self, x: Array<4>) -> Array<4> {
+        let (gamma, beta) = (self.gamma.clone(), self.beta.clone());
+        let seen = match &self.statistics {
+            Statistics::Fixed([mean, variance]) => {
+                let scale = gamma * (variance.clone() + self.epsilon).sqrt().recip();
+                let shift = beta - mean.clone() * scale.clone();
+                let channels = [1, scale.dims()[0], 1, 1];
+                return x * scale.reshape(channels) + shift.reshape(channels);
+            }
+            Statistics::Batch(seen) => seen,
+        };
         let [images, _, height, width] = x.dims();
-        let normed = batch_norm_train(x, self.gamma.clone(), self.beta.clone(), self.epsilon);
-        if let Ok(mut seen) = self.seen.lock() {
+        let normed = batch_norm_train(x, gamma, beta, self.epsilon);
+        if let Ok(mut seen) = seen.lock() {
             let count = (images * height * width) as f64;
             seen.push(BatchStatistics {
                 norm: self.name.clone(),
@@ -221,7 +242,12 @@ impl<'a> Parts<'a> {
     pub(crate) fn conv(&mut self, conv: &str, norm: &str, shape: [usize; 4], epsilon: f64) -> Conv {
         let outputs = shape[0];
         if let Source::Live(live) = &self.source {
-            let seen = Arc::clone(&live.seen);
+            let statistics = match live.fixed_statistics {
+                true => Statistics::Fixed(
+                    ["running_mean", "running_var"].map(|part| self.tensor(&format!("{norm}.{part}"), [outputs])),
+                ),
+                false => Statistics::Batch(Arc::clone(&live.seen)),
+            };
             return Conv {
                 weight: self.tensor(&format!("{conv}.weight"), shape),
                 bias: None,
@@ -230,7 +256,7 @@ impl<'a> Parts<'a> {
                     gamma: self.tensor(&format!("{norm}.weight"), [outputs]),
                     beta: self.tensor(&format!("{norm}.bias"), [outputs]),
                     epsilon,
-                    seen,
+                    statistics,
                 }),
             };
         }

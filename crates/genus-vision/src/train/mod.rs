@@ -51,6 +51,9 @@ pub struct TrainerSettings {
     pub momentum: f64,
     /// How strongly every trained value is drawn to zero.
     pub weight_decay: f64,
+    /// Whether batch normalisations of trained blocks keep the statistics that they came with, instead of those of the batch.
+    /// A pretrained network does better so: a batch of a few classes is not what it will see.
+    pub fixed_statistics: bool,
 }
 
 impl Default for TrainerSettings {
@@ -61,6 +64,7 @@ impl Default for TrainerSettings {
             temperature: 0.07,
             momentum: 0.9,
             weight_decay: 5e-5,
+            fixed_statistics: false,
         }
     }
 }
@@ -251,7 +255,8 @@ impl Trainer {
                 labels: labels.len(),
             });
         }
-        let (loss, gradients, seen) = if self.architecture.normalises_batches() || !on_processor() {
+        let together = self.architecture.has_batch_norms() && !self.settings.fixed_statistics;
+        let (loss, gradients, seen) = if together || !on_processor() {
             self.gradients_of_batch(inputs, labels)?
         } else {
             self.gradients_side_by_side(inputs, labels)?
@@ -299,6 +304,7 @@ impl Trainer {
         let fixed = self.fixed.iter().map(|(name, value)| (name.clone(), value.clone()));
         let live = Live {
             tensors: trained.chain(fixed).collect(),
+            fixed_statistics: self.settings.fixed_statistics,
             ..Live::default()
         };
         let mut parts = Parts::of_training(&live, &self.device);

@@ -69,12 +69,13 @@ def supcon(z, labels, temperature):
     return torch.stack(losses).mean()
 
 
-def steps(model, forward, trained, head, x, lrs):
+def steps(model, forward, trained, head, x, lrs, fixed):
     """Trains in place. The losses before each step and the lengths of the gradients of the first."""
     model.eval().requires_grad_(False)
     for module in trained:
-        # Batch normalisation of what is trained takes the statistics of the batch and moves the running ones.
-        module.train().requires_grad_(True)
+        # Unless they are fixed, batch normalisation of what is trained takes the statistics of the batch and moves the
+        # running ones.
+        module.train(not fixed).requires_grad_(True)
     names = {**dict(model.named_parameters()), **dict(head.named_parameters())}
     # Classifiers of other projects are in the table and take no part.
     tensors = {n: p for n, p in names.items() if p.requires_grad and not n.startswith(("fc.", "classifier."))}
@@ -92,12 +93,12 @@ def steps(model, forward, trained, head, x, lrs):
     return losses, gradients
 
 
-def run(model, forward, trained, head, side, lrs, dtype):
+def run(model, forward, trained, head, side, lrs, fixed, dtype):
     """What comes of training copies of a network and a head in a precision."""
     model, head = copy.deepcopy(model).to(dtype), copy.deepcopy(head).to(dtype)
     before = {n: t.clone() for n, t in [*model.state_dict().items(), *head.state_dict().items()]}
     x = torch.from_numpy(1.5 * uniform("training pixels", IMAGES * 3 * side * side).reshape(IMAGES, 3, side, side)).to(dtype)
-    losses, gradients = steps(model, forward, trained(model), head, x, lrs)
+    losses, gradients = steps(model, forward, trained(model), head, x, lrs, fixed)
     with torch.inference_mode():
         features = forward(model, pixels(side).to(dtype)).reshape(2, -1).double().numpy()
         untrained = features_untrained(model, forward, before, side, dtype)
@@ -118,15 +119,15 @@ def difference(a, b):
     return float(np.abs(a - b).max() / np.abs(b).max())
 
 
-def case(name, architecture, model, side, forward, blocks, trained, head, lrs):
+def case(name, architecture, model, side, forward, blocks, trained, head, lrs, fixed=False):
     hidden, embedding, width = head
     table = fill(model)
     with torch.inference_mode():
         dim = forward(model.eval(), pixels(side)).reshape(2, -1).shape[1]
     head = nn.ModuleDict({"head": Head(dim, hidden, embedding, width)})
     head_table = fill(head)
-    losses, gradients, moved, features, change = run(model, forward, trained, head, side, lrs, torch.float64)
-    single = run(model, forward, trained, head, side, lrs, torch.float32)
+    losses, gradients, moved, features, change = run(model, forward, trained, head, side, lrs, fixed, torch.float64)
+    single = run(model, forward, trained, head, side, lrs, fixed, torch.float32)
     off = difference(single[0], losses), difference(single[3], features)
     print(f"{name}: losses {' '.join(f'{v:.4f}' for v in losses)}; features {features.shape} moved by {change:.2g} of "
           f"{np.abs(features).max():.2g}; float32 off by {off[0]:.1e} and {off[1]:.1e}")
@@ -139,6 +140,7 @@ def case(name, architecture, model, side, forward, blocks, trained, head, lrs):
         "architecture": architecture,
         "side": side,
         "blocks": blocks,
+        "fixed_statistics": fixed,
         "tensors": table,
         "head": {"hidden": hidden, "embedding": embedding, "width": width, "tensors": head_table},
         "images": IMAGES,
@@ -180,6 +182,8 @@ def cases():
                [2e-4, 2e-4, 1e-4])
     yield case("ResNet-18, the last two blocks", kind, resnet, 64, pooled, 2, lambda m: m.layer4, (24, 16, 40),
                [5e-4, 5e-4, 3e-4])
+    yield case("ResNet-18, the last two blocks, statistics fixed", kind, resnet, 64, pooled, 2, lambda m: m.layer4, (24, 16, 40),
+               [5e-4, 5e-4, 3e-4], fixed=True)
 
     lite = timm.create_model("tf_efficientnet_lite0")
     pre_logits = lambda m, x: m.forward_head(m.forward_features(x), pre_logits=True)
@@ -187,6 +191,8 @@ def cases():
     ends = lambda m: [block for stage in m.blocks for block in stage][-3:] + [m.conv_head, m.bn2]
     yield case("Lite0, the last three blocks", {"kind": "lite0"}, lite, 64, pre_logits, 3, ends, (24, 16, 40),
                [7e-4, 7e-4, 5e-4])
+    yield case("Lite0, the last three blocks, statistics fixed", {"kind": "lite0"}, lite, 64, pre_logits, 3, ends, (24, 16, 40),
+               [1.5e-3, 1.5e-3, 1e-3], fixed=True)
 
 
 def supcon_cases():
