@@ -17,6 +17,10 @@ impl Workers {
 
     /// Does every piece once; they are begun in order.
     pub(crate) fn run(&self, pieces: usize, work: impl Fn(usize) + Sync) {
+        if self.0.is_empty() {
+            // The system gave no thread: this one will do.
+            return (0..pieces).for_each(work);
+        }
         let next = AtomicUsize::new(0);
         let work = || {
             loop {

@@ -89,7 +89,7 @@ enum Statistics {
     /// Those of the batch, of which it takes note.
     Batch(Arc<Mutex<Vec<BatchStatistics>>>),
     /// Those that it came with.
-    Fixed([Array<1>; 2]),
+    Fixed(Box<[Array<1>; 2]>),
 }
 
 impl Conv {
@@ -115,7 +115,8 @@ impl BatchNorm {
     fn forward(&self, x: Array<4>) -> Array<4> {
         let (gamma, beta) = (self.gamma.clone(), self.beta.clone());
         let seen = match &self.statistics {
-            Statistics::Fixed([mean, variance]) => {
+            Statistics::Fixed(both) => {
+                let [mean, variance] = both.as_ref();
                 let scale = gamma * (variance.clone() + self.epsilon).sqrt().recip();
                 let shift = beta - mean.clone() * scale.clone();
                 let channels = [1, scale.dims()[0], 1, 1];
@@ -243,9 +244,12 @@ impl<'a> Parts<'a> {
         let outputs = shape[0];
         if let Source::Live(live) = &self.source {
             let statistics = match live.fixed_statistics {
-                true => Statistics::Fixed(
-                    ["running_mean", "running_var"].map(|part| self.tensor(&format!("{norm}.{part}"), [outputs])),
-                ),
+                true => {
+                    let both = ["running_mean", "running_var"];
+                    Statistics::Fixed(Box::new(
+                        both.map(|part| self.tensor(&format!("{norm}.{part}"), [outputs])),
+                    ))
+                }
                 false => Statistics::Batch(Arc::clone(&live.seen)),
             };
             return Conv {
