@@ -99,8 +99,8 @@ pub enum TrainingError {
     Train(TrainError),
     /// The loss is no number any more.
     #[error(
-        "the loss of step {step} is {loss}; the last good state, after step {saved}, is kept in {}. Go on from it with a lower \
-         learning rate (--lr) in another folder, or look for a broken image",
+        "the loss of step {step} is {loss}; the last good state, after step {saved}, is kept in {}. Begin another run with a lower \
+         learning rate (--lr), or look for a broken image",
         folder.display()
     )]
     NotFinite {

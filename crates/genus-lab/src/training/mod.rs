@@ -252,7 +252,7 @@ impl Training {
             scope.spawn(move || {
                 let mut store = store;
                 for step in first..total {
-                    let batch = Batch::make(data, settings, spec, step, store.as_mut());
+                    let batch = Batch::make(data, settings, spec, step, store.as_mut(), folder);
                     let failed = batch.is_err();
                     if send.send(batch).is_err() || failed {
                         break;
@@ -384,6 +384,7 @@ impl Batch {
         spec: &EncoderSpec,
         step: u64,
         store: Option<&mut TrunkStore>,
+        folder: &Path,
     ) -> Result<Self, TrainingError> {
         let seen: Vec<Seen> = data.batch(settings, step)?;
         let is_pixels = store.is_none();
@@ -394,7 +395,7 @@ impl Batch {
                 for view in &seen {
                     let row = TrainingData::kept_row(settings, step, view);
                     store.read(row, &mut inputs).map_err(|source| TrainingError::Read {
-                        path: TRUNK.into(),
+                        path: folder.join(TRUNK),
                         source,
                     })?;
                 }
