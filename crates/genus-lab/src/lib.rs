@@ -32,6 +32,7 @@
 mod dataset;
 mod digits;
 mod experiment;
+pub mod figures;
 mod report;
 pub mod training;
 mod trial;

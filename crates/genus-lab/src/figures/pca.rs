@@ -1,0 +1,282 @@
+//! The two principal components of a matrix.
+//!
+//! The products of rows or of columns, whichever are fewer, go into one symmetric matrix; a subspace iteration finds its
+//! largest eigenvectors. Everything is in double precision and every sum runs in a fixed order.
+
+use genus_core::{Features, rng::Rng};
+use rayon::prelude::*;
+
+/// Vectors that are iterated together. Convergence depends on the gap between the second eigenvalue and the first that is
+/// not among them, so a few more than two are worth their price.
+const BLOCK: usize = 12;
+/// Iterations at most: noise without any direction does not converge, and any two of its directions are as good.
+const MOST: usize = 1_000;
+/// A component whose share of the largest eigenvalue is below this is rounding.
+const VANISHED: f64 = 1e-13;
+
+/// The coordinates of every row along the first two components; their largest loading is positive.
+pub(super) fn points(rows: &Features) -> Vec<[f32; 2]> {
+    let (n, dim) = (rows.rows(), rows.dim());
+    let (centred, scale) = centred(rows);
+    let few = n.min(dim);
+    if few == 0 || scale == 0.0 {
+        return vec![[0.0; 2]; n];
+    }
+    let transposed;
+    let vectors: &[f64] = if n <= dim {
+        &centred
+    } else {
+        transposed = transpose(&centred, dim);
+        &transposed
+    };
+    let gram = products(vectors, vectors.len() / few, few);
+    let mut loadings: Vec<Vec<f64>> = Vec::new();
+    let mut largest = None;
+    for (value, vector) in leading(&gram, few) {
+        if value <= VANISHED * *largest.get_or_insert(value) {
+            break;
+        }
+        // An eigenvector of the products of rows weighs the rows; one of the products of columns is the loading itself.
+        let loading = if n <= dim {
+            weighted(&centred, dim, &vector)
+        } else {
+            vector
+        };
+        loadings.extend(oriented(loading, &loadings));
+    }
+    let coordinate = |row: &[f64], at: usize| {
+        let value = loadings.get(at).map_or(0.0, |loading| scale * dot(row, loading));
+        // Sums of the largest numbers may leave the range of an f32.
+        (value as f32).clamp(f32::MIN, f32::MAX)
+    };
+    centred
+        .par_chunks(dim)
+        .map(|row| [coordinate(row, 0), coordinate(row, 1)])
+        .collect()
+}
+
+/// The rows without the mean, divided by the largest magnitude that is left, and this magnitude: products of what lies
+/// between −1 and 1 neither overflow nor vanish.
+fn centred(rows: &Features) -> (Vec<f64>, f64) {
+    let (n, dim) = (rows.rows(), rows.dim());
+    let mut means = vec![0.0; dim];
+    for row in rows.iter() {
+        means
+            .iter_mut()
+            .zip(row)
+            .for_each(|(mean, &value)| *mean += f64::from(value));
+    }
+    means.iter_mut().for_each(|mean| *mean /= n as f64);
+    if n > 0 {
+        // The mean of equal numbers can miss them by rounding, which would become a direction of its own.
+        let first = rows.row(0);
+        for (column, mean) in means.iter_mut().enumerate() {
+            if rows.iter().all(|row| row[column] == first[column]) {
+                *mean = f64::from(first[column]);
+            }
+        }
+    }
+    let mut values: Vec<f64> = rows
+        .iter()
+        .flat_map(|row| row.iter().zip(&means).map(|(&v, mean)| f64::from(v) - mean))
+        .collect();
+    let scale = values.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+    if scale > 0.0 {
+        values.iter_mut().for_each(|value| *value /= scale);
+    }
+    (values, scale)
+}
+
+fn transpose(values: &[f64], dim: usize) -> Vec<f64> {
+    let n = values.len() / dim;
+    (0..dim)
+        .flat_map(|column| (0..n).map(move |row| values[row * dim + column]))
+        .collect()
+}
+
+/// The dot product, summed in eight lanes.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let mut lanes = [0.0; 8];
+    let (a8, a_rest) = a.as_chunks::<8>();
+    let (b8, b_rest) = b.as_chunks::<8>();
+    for (a, b) in a8.iter().zip(b8) {
+        for lane in 0..8 {
+            lanes[lane] += a[lane] * b[lane];
+        }
+    }
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    lanes.iter().sum::<f64>() + rest
+}
+
+/// The symmetric matrix of the dot products of all vectors.
+fn products(vectors: &[f64], length: usize, count: usize) -> Vec<f64> {
+    let mut gram = vec![0.0; count * count];
+    gram.par_chunks_mut(count).enumerate().for_each(|(i, row)| {
+        let one = &vectors[i * length..][..length];
+        for (j, cell) in row.iter_mut().enumerate().take(i + 1) {
+            *cell = dot(one, &vectors[j * length..][..length]);
+        }
+    });
+    for i in 0..count {
+        for j in 0..i {
+            gram[j * count + i] = gram[i * count + j];
+        }
+    }
+    gram
+}
+
+/// The two largest eigenvalues of a symmetric matrix without negative ones, with their vectors, the larger first.
+fn leading(matrix: &[f64], size: usize) -> Vec<(f64, Vec<f64>)> {
+    let block = BLOCK.min(size);
+    // Any start will do that is not orthogonal to what is looked for.
+    let mut rng = Rng::new(0, &[0x9ca]);
+    let mut basis: Vec<Vec<f64>> = (0..block)
+        .map(|_| (0..size).map(|_| 2.0 * rng.unit() - 1.0).collect())
+        .collect();
+    orthonormalise(&mut basis);
+    let mut found: Vec<(f64, Vec<f64>)> = Vec::new();
+    for _ in 0..MOST {
+        let images: Vec<Vec<f64>> = basis
+            .iter()
+            .map(|vector| matrix.par_chunks(size).map(|row| dot(row, vector)).collect())
+            .collect();
+        // The matrix as the block sees it; its eigenvectors turn the block to the best that it can say (Rayleigh–Ritz).
+        let mut small: Vec<f64> = Vec::with_capacity(block * block);
+        for image in &images {
+            small.extend(basis.iter().map(|vector| dot(vector, image)));
+        }
+        let turned = eigen(small, block);
+        let turn = |vectors: &[Vec<f64>], weights: &[f64]| {
+            let mut sum = vec![0.0; size];
+            for (vector, &weight) in vectors.iter().zip(weights) {
+                sum.iter_mut()
+                    .zip(vector)
+                    .for_each(|(sum, value)| *sum += weight * value);
+            }
+            sum
+        };
+        let next: Vec<Vec<f64>> = turned.iter().map(|(_, weights)| turn(&images, weights)).collect();
+        found = turned
+            .iter()
+            .take(2)
+            .map(|(value, weights)| (*value, turn(&basis, weights)))
+            .collect();
+        // What the matrix makes of a vector, less its eigenvalue times the vector, vanishes for an eigenvector.
+        let done = found.iter().zip(&next).all(|((value, vector), image)| {
+            let missed = image
+                .iter()
+                .zip(vector)
+                .map(|(i, v)| (i - value * v) * (i - value * v))
+                .sum::<f64>();
+            missed.sqrt() <= 1e-11 * turned[0].0
+        });
+        if done {
+            break;
+        }
+        basis = next;
+        orthonormalise(&mut basis);
+    }
+    found
+}
+
+/// Makes the vectors orthogonal and of length one; those that depend on the ones before become zero.
+fn orthonormalise(vectors: &mut [Vec<f64>]) {
+    for at in 0..vectors.len() {
+        let (before, rest) = vectors.split_at_mut(at);
+        let vector = &mut rest[0];
+        let length = dot(vector, vector).sqrt();
+        // Twice is enough: the second pass takes away what rounding left of the first.
+        for _ in 0..2 {
+            for other in before.iter() {
+                let part = dot(vector, other);
+                vector
+                    .iter_mut()
+                    .zip(other)
+                    .for_each(|(value, other)| *value -= part * other);
+            }
+        }
+        let left = dot(vector, vector).sqrt();
+        let factor = if left > 1e-12 * length { left.recip() } else { 0.0 };
+        vector.iter_mut().for_each(|value| *value *= factor);
+    }
+}
+
+/// All eigenvalues of a small symmetric matrix and their vectors, the largest first, by Jacobi's rotations.
+fn eigen(mut matrix: Vec<f64>, size: usize) -> Vec<(f64, Vec<f64>)> {
+    let mut vectors: Vec<Vec<f64>> = (0..size)
+        .map(|i| (0..size).map(|j| f64::from(u8::from(i == j))).collect())
+        .collect();
+    for _ in 0..60 {
+        let off: f64 = (0..size)
+            .flat_map(|i| (0..i).map(move |j| (i, j)))
+            .map(|(i, j)| matrix[i * size + j].powi(2))
+            .sum();
+        let trace: f64 = (0..size).map(|i| matrix[i * size + i].powi(2)).sum();
+        if off <= 1e-32 * trace {
+            break;
+        }
+        for p in 0..size {
+            for q in p + 1..size {
+                let across = matrix[p * size + q];
+                if across == 0.0 {
+                    continue;
+                }
+                let theta = (matrix[q * size + q] - matrix[p * size + p]) / (2.0 * across);
+                let tangent = if theta >= 0.0 { 1.0 } else { -1.0 } / (theta.abs() + theta.hypot(1.0));
+                let cosine = tangent.hypot(1.0).recip();
+                let sine = tangent * cosine;
+                for k in 0..size {
+                    let (a, b) = (matrix[k * size + p], matrix[k * size + q]);
+                    matrix[k * size + p] = cosine * a - sine * b;
+                    matrix[k * size + q] = sine * a + cosine * b;
+                }
+                for k in 0..size {
+                    let (a, b) = (matrix[p * size + k], matrix[q * size + k]);
+                    matrix[p * size + k] = cosine * a - sine * b;
+                    matrix[q * size + k] = sine * a + cosine * b;
+                }
+                let (left, right) = vectors.split_at_mut(q);
+                for (a, b) in left[p].iter_mut().zip(&mut right[0]) {
+                    (*a, *b) = (cosine * *a - sine * *b, sine * *a + cosine * *b);
+                }
+            }
+        }
+    }
+    let mut pairs: Vec<(f64, Vec<f64>)> = vectors
+        .into_iter()
+        .enumerate()
+        .map(|(i, v)| (matrix[i * size + i], v))
+        .collect();
+    pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
+    pairs
+}
+
+/// The sum of the rows, each times its weight.
+fn weighted(rows: &[f64], dim: usize, weights: &[f64]) -> Vec<f64> {
+    let mut sum = vec![0.0; dim];
+    for (row, &weight) in rows.chunks_exact(dim).zip(weights) {
+        sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += weight * value);
+    }
+    sum
+}
+
+/// The loading at length one, orthogonal to those before, its largest value positive; `None` where nothing is left of it.
+fn oriented(mut loading: Vec<f64>, before: &[Vec<f64>]) -> Option<Vec<f64>> {
+    for other in before {
+        let part = dot(&loading, other);
+        loading
+            .iter_mut()
+            .zip(other)
+            .for_each(|(value, other)| *value -= part * other);
+    }
+    let length = dot(&loading, &loading).sqrt();
+    let most = loading.iter().copied().fold(
+        0.0,
+        |most: f64, value| if value.abs() > most.abs() { value } else { most },
+    );
+    if !(length > 0.0 && length.is_finite()) {
+        return None;
+    }
+    loading.iter_mut().for_each(|value| *value *= most.signum() / length);
+    Some(loading)
+}

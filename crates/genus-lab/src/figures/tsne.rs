@@ -1,0 +1,238 @@
+//! Exact t-SNE (van der Maaten and Hinton 2008), started from the principal components.
+//!
+//! It is our own because the crates for it sum in parallel in an order that depends on the number of threads, and bring
+//! trees and Fourier transforms for sizes that nobody draws. Here threads share rows only and every sum runs in the order
+//! of its indices.
+
+use genus_core::{Features, rng::Rng};
+use rayon::prelude::*;
+
+/// With fewer points there are no neighbours to keep.
+pub(super) const FEWEST: usize = 5;
+/// With more points the matrix of all pairs is too large.
+pub(super) const MOST: usize = 5_000;
+
+const STEPS: usize = 1_000;
+/// At first neighbours attract each other so many times as strongly, which brings groups together …
+const EXAGGERATION: f64 = 12.0;
+/// … for so many steps, with little momentum.
+const EARLY: usize = 250;
+const LANES: usize = 8;
+
+/// The place of every row; `None` where all rows are the same or the steps lead nowhere.
+pub(super) fn points(rows: &Features, principal: &[[f32; 2]], seed: u64) -> Option<Vec<[f32; 2]>> {
+    let n = rows.rows();
+    let perplexity = 30f64.min((n - 1) as f64 / 3.0);
+    let affinities = affinities(squared_distances(rows)?, n, perplexity);
+    let mut place = start(principal, seed)?;
+    let mut speed = vec![[0.0; 2]; n];
+    let mut gain = vec![[1.0; 2]; n];
+    let rate = (n as f64 / EXAGGERATION / 4.0).max(50.0);
+    for step in 0..STEPS {
+        let (exaggeration, momentum) = if step < EARLY { (EXAGGERATION, 0.5) } else { (1.0, 0.8) };
+        let forces = forces(&affinities, &place);
+        let total: f64 = forces.iter().map(|force| force.weight).sum();
+        for i in 0..n {
+            for axis in 0..2 {
+                let slope = 4.0 * (exaggeration * forces[i].attraction[axis] - forces[i].repulsion[axis] / total);
+                // Steps grow along directions that keep their sign and shrink along those that do not.
+                let same = (slope > 0.0) == (speed[i][axis] > 0.0);
+                gain[i][axis] = if same {
+                    0.01f64.max(0.8 * gain[i][axis])
+                } else {
+                    gain[i][axis] + 0.2
+                };
+                speed[i][axis] = momentum * speed[i][axis] - rate * gain[i][axis] * slope;
+                place[i][axis] += speed[i][axis];
+            }
+        }
+        for axis in 0..2 {
+            let mean = place.iter().map(|p| p[axis]).sum::<f64>() / n as f64;
+            place.iter_mut().for_each(|p| p[axis] -= mean);
+        }
+    }
+    let places: Vec<[f32; 2]> = place.iter().map(|p| p.map(|value| value as f32)).collect();
+    places
+        .as_flattened()
+        .iter()
+        .all(|value| value.is_finite())
+        .then_some(places)
+}
+
+/// The squared distances of all pairs, with a mean of one; `None` where all are zero.
+fn squared_distances(rows: &Features) -> Option<Vec<f32>> {
+    let (n, dim) = (rows.rows(), rows.dim());
+    // Squares of what lies between −1 and 1 do not overflow.
+    let most = rows.values().iter().fold(0.0, |most: f32, value| most.max(value.abs()));
+    if most == 0.0 {
+        return None;
+    }
+    let values: Vec<f32> = rows.values().iter().map(|value| value / most).collect();
+    let mut distances = vec![0.0; n * n];
+    distances.par_chunks_mut(n).enumerate().for_each(|(i, out)| {
+        let one = &values[i * dim..][..dim];
+        for (other, cell) in values.chunks_exact(dim).zip(out) {
+            *cell = squared_distance(one, other);
+        }
+    });
+    let sums: Vec<f64> = distances
+        .par_chunks(n)
+        .map(|row| row.iter().map(|&d| f64::from(d)).sum())
+        .collect();
+    let mean = sums.iter().sum::<f64>() / (n * n) as f64;
+    if mean == 0.0 {
+        return None;
+    }
+    distances
+        .par_iter_mut()
+        .for_each(|d| *d = (f64::from(*d) / mean) as f32);
+    Some(distances)
+}
+
+fn squared_distance(a: &[f32], b: &[f32]) -> f32 {
+    let mut lanes = [0.0; LANES];
+    let (a8, a_rest) = a.as_chunks::<LANES>();
+    let (b8, b_rest) = b.as_chunks::<LANES>();
+    for (a, b) in a8.iter().zip(b8) {
+        for lane in 0..LANES {
+            let gap = a[lane] - b[lane];
+            lanes[lane] += gap * gap;
+        }
+    }
+    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| (a - b) * (a - b)).sum();
+    lanes.iter().sum::<f32>() + rest
+}
+
+/// From squared distances to the symmetric probabilities that two points are neighbours; they sum to one.
+fn affinities(mut matrix: Vec<f32>, n: usize, perplexity: f64) -> Vec<f32> {
+    matrix
+        .par_chunks_mut(n)
+        .enumerate()
+        .for_each(|(i, row)| to_probabilities(row, i, perplexity));
+    let share = 0.5 / n as f32;
+    for i in 0..n {
+        for j in 0..i {
+            let both = share * (matrix[i * n + j] + matrix[j * n + i]);
+            matrix[i * n + j] = both;
+            matrix[j * n + i] = both;
+        }
+    }
+    matrix
+}
+
+/// Turns the distances from point `i` into the probabilities of a bell curve whose width makes their entropy that of
+/// `perplexity` equal neighbours.
+fn to_probabilities(row: &mut [f32], i: usize, perplexity: f64) {
+    let nearest = (0..row.len())
+        .filter(|&j| j != i)
+        .map(|j| row[j])
+        .fold(f32::MAX, f32::min);
+    // Only differences to the nearest point matter, and they keep the sum away from zero.
+    let beyond: Vec<f64> = row.iter().map(|&d| f64::from(d) - f64::from(nearest)).collect();
+    let mean = beyond.iter().sum::<f64>() / row.len() as f64;
+    let (mut low, mut high) = (0.0, f64::INFINITY);
+    let mut narrow = if mean > 0.0 { mean.recip() } else { 1.0 };
+    let mut weights = vec![0.0; row.len()];
+    let mut sum = 0.0;
+    // Sixty halvings and doublings: equal neighbours may keep the entropy above the target for ever.
+    for _ in 0..60 {
+        sum = 0.0;
+        let mut weighted = 0.0;
+        for (j, (weight, &d)) in weights.iter_mut().zip(&beyond).enumerate() {
+            let exponent = narrow * d;
+            *weight = if j == i || exponent > 80.0 {
+                0.0
+            } else {
+                (-exponent).exp()
+            };
+            sum += *weight;
+            weighted += *weight * exponent;
+        }
+        let excess = sum.ln() + weighted / sum - perplexity.ln();
+        if excess.abs() < 1e-5 {
+            break;
+        }
+        if excess > 0.0 {
+            low = narrow;
+            narrow = if high.is_finite() {
+                (low + high) / 2.0
+            } else {
+                2.0 * low
+            };
+        } else {
+            high = narrow;
+            narrow = (low + high) / 2.0;
+        }
+    }
+    row.iter_mut()
+        .zip(&weights)
+        .for_each(|(p, weight)| *p = (weight / sum) as f32);
+}
+
+/// The principal components, made tiny. A hair of noise frees points that lie on one line, or on each other.
+fn start(principal: &[[f32; 2]], seed: u64) -> Option<Vec<[f64; 2]>> {
+    let n = principal.len() as f64;
+    let square = |point: &[f32; 2]| f64::from(point[0]) * f64::from(point[0]);
+    let spread = (principal.iter().map(square).sum::<f64>() / n).sqrt();
+    let mut rng = Rng::new(seed, &[0x75e]);
+    (spread > 0.0 && spread.is_finite()).then(|| {
+        let place = |value: f32, noise: f64| 1e-4 * (f64::from(value) / spread + 1e-2 * (noise - 0.5));
+        principal
+            .iter()
+            .map(|point| [place(point[0], rng.unit()), place(point[1], rng.unit())])
+            .collect()
+    })
+}
+
+/// What all other points do to one.
+struct Force {
+    attraction: [f64; 2],
+    repulsion: [f64; 2],
+    /// The sum of the kernel over the other points.
+    weight: f64,
+}
+
+/// The forces on every point, in one pass over all pairs.
+fn forces(affinities: &[f32], place: &[[f64; 2]]) -> Vec<Force> {
+    let n = place.len();
+    let xs: Vec<f32> = place.iter().map(|p| p[0] as f32).collect();
+    let ys: Vec<f32> = place.iter().map(|p| p[1] as f32).collect();
+    affinities
+        .par_chunks(n)
+        .enumerate()
+        .map(|(i, row)| force(row, &xs, &ys, xs[i], ys[i]))
+        .collect()
+}
+
+fn force(row: &[f32], xs: &[f32], ys: &[f32], x: f32, y: f32) -> Force {
+    // The sums of attraction, repulsion and weight, in lanes that the compiler makes vectors of.
+    let mut sums = [[0f32; LANES]; 5];
+    let mut add = |lane: usize, p: f32, other_x: f32, other_y: f32| {
+        let (dx, dy) = (x - other_x, y - other_y);
+        let kernel = 1.0 / (1.0 + dx * dx + dy * dy);
+        let (pull, push) = (p * kernel, kernel * kernel);
+        sums[0][lane] += pull * dx;
+        sums[1][lane] += pull * dy;
+        sums[2][lane] += push * dx;
+        sums[3][lane] += push * dy;
+        sums[4][lane] += kernel;
+    };
+    let (row8, row_rest) = row.as_chunks::<LANES>();
+    let (xs8, xs_rest) = xs.as_chunks::<LANES>();
+    let (ys8, ys_rest) = ys.as_chunks::<LANES>();
+    for ((p, xs), ys) in row8.iter().zip(xs8).zip(ys8) {
+        for lane in 0..LANES {
+            add(lane, p[lane], xs[lane], ys[lane]);
+        }
+    }
+    for (lane, ((&p, &other_x), &other_y)) in row_rest.iter().zip(xs_rest).zip(ys_rest).enumerate() {
+        add(lane, p, other_x, other_y);
+    }
+    let [ax, ay, rx, ry, weight] = sums.map(|lanes| lanes.iter().map(|&lane| f64::from(lane)).sum::<f64>());
+    // The point itself is one of the others: no distance, so no force, but a kernel of one.
+    Force {
+        attraction: [ax, ay],
+        repulsion: [rx, ry],
+        weight: weight - 1.0,
+    }
+}
