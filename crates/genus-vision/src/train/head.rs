@@ -11,6 +11,7 @@ use genus_core::rng::Rng;
 
 use super::contrast::contrast;
 use super::fresh;
+use super::objective::{Arrays, Gradients, Objective};
 use crate::networks::{Live, Parts, values};
 use crate::weights::Tensor;
 
@@ -58,13 +59,6 @@ pub struct HeadGradients {
     pub features: Vec<f32>,
     /// With respect to the head's tensors.
     pub tensors: BTreeMap<String, Tensor>,
-}
-
-/// The same on the device.
-pub(crate) struct Gradients {
-    pub(crate) loss: f64,
-    pub(crate) features: Array<2>,
-    pub(crate) tensors: BTreeMap<String, Array<1>>,
 }
 
 impl Head {
@@ -133,9 +127,9 @@ impl Head {
         }
     }
 
-    pub(crate) fn backward(
+    fn backward(
         &self,
-        tensors: &BTreeMap<String, Array<1>>,
+        tensors: &Arrays,
         features: Array<2>,
         labels: &[usize],
         temperature: f64,
@@ -186,18 +180,36 @@ impl Head {
             loss,
             features: features.grad_remove(&mut found).unwrap_or_else(zero),
             tensors: gradients,
+            seen: Arrays::new(),
         }
     }
 }
 
+/// Images of a class are brought together, seen through a head.
+#[derive(Debug)]
+pub(crate) struct Contrast {
+    pub(crate) head: Head,
+    pub(crate) temperature: f64,
+}
+
+impl Objective for Contrast {
+    fn first_values(&self, seed: u64) -> BTreeMap<String, Tensor> {
+        self.head.first_values(seed)
+    }
+
+    fn backward(&self, tensors: &Arrays, features: Array<2>, labels: &[usize], device: &Device) -> Gradients {
+        self.head.backward(tensors, features, labels, self.temperature, device)
+    }
+}
+
 /// Rows of length one.
-fn unit(x: Array<2>) -> Array<2> {
+pub(crate) fn unit(x: Array<2>) -> Array<2> {
     let length = x.clone().powi_scalar(2).sum_dim(1).sqrt().clamp_min(LEAST);
     x / length
 }
 
 /// The loss of a matrix of similarities and its gradient.
-fn loss(similarities: Array<2>, labels: &[usize], temperature: f64, device: &Device) -> (f64, Array<2>) {
+pub(crate) fn loss(similarities: Array<2>, labels: &[usize], temperature: f64, device: &Device) -> (f64, Array<2>) {
     let shape = similarities.dims();
     let (loss, slope) = contrast(&values(similarities), labels, temperature);
     (loss, Array::from_data(TensorData::new(slope, shape), device))
