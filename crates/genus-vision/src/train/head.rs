@@ -86,12 +86,7 @@ impl Head {
             embedding,
             width,
         } = self.shape;
-        let lengths = [self.inputs, hidden, hidden, embedding];
-        let mut shapes = Vec::new();
-        for (name, ends) in LAYERS.iter().zip(lengths.windows(2)) {
-            shapes.push((format!("{name}.weight"), vec![ends[1], ends[0]]));
-            shapes.push((format!("{name}.bias"), vec![ends[1]]));
-        }
+        let mut shapes = mlp_shapes([self.inputs, hidden, hidden, embedding]);
         if width > 0 {
             shapes.push((LAST.to_owned(), vec![width, embedding]));
         }
@@ -144,14 +139,7 @@ impl Head {
         let features = features.autodiff().require_grad();
         let mut parts = Parts::of_training(&live, device);
         let lengths = [inputs, self.shape.hidden, self.shape.hidden, self.shape.embedding];
-        let mut x = features.clone().reshape([1, items, inputs]);
-        for (at, name) in LAYERS.iter().enumerate() {
-            x = parts.linear(name, &[lengths[at + 1], lengths[at]]).forward(x);
-            if at + 1 < LAYERS.len() {
-                x = activation::gelu(x);
-            }
-        }
-        let embedding = unit(x.reshape([items, self.shape.embedding]));
+        let embedding = unit(mlp(&mut parts, features.clone(), lengths));
 
         let mut gradients = BTreeMap::new();
         let plain = embedding.clone().inner();
@@ -202,14 +190,37 @@ impl Objective for Contrast {
     }
 }
 
+/// The names and shapes of the tensors of the layers before the last; `lengths` are those of what is between them.
+pub(crate) fn mlp_shapes(lengths: [usize; 4]) -> Vec<(String, Vec<usize>)> {
+    let mut shapes = Vec::new();
+    for (name, ends) in LAYERS.iter().zip(lengths.windows(2)) {
+        shapes.push((format!("{name}.weight"), vec![ends[1], ends[0]]));
+        shapes.push((format!("{name}.bias"), vec![ends[1]]));
+    }
+    shapes
+}
+
+/// Rows of features through those layers.
+pub(crate) fn mlp(parts: &mut Parts, features: Array<2>, lengths: [usize; 4]) -> Array<2> {
+    let items = features.dims()[0];
+    let mut x = features.reshape([1, items, lengths[0]]);
+    for (at, name) in LAYERS.iter().enumerate() {
+        x = parts.linear(name, &[lengths[at + 1], lengths[at]]).forward(x);
+        if at + 1 < LAYERS.len() {
+            x = activation::gelu(x);
+        }
+    }
+    x.reshape([items, lengths[3]])
+}
+
 /// Rows of length one.
-pub(crate) fn unit(x: Array<2>) -> Array<2> {
+fn unit(x: Array<2>) -> Array<2> {
     let length = x.clone().powi_scalar(2).sum_dim(1).sqrt().clamp_min(LEAST);
     x / length
 }
 
 /// The loss of a matrix of similarities and its gradient.
-pub(crate) fn loss(similarities: Array<2>, labels: &[usize], temperature: f64, device: &Device) -> (f64, Array<2>) {
+fn loss(similarities: Array<2>, labels: &[usize], temperature: f64, device: &Device) -> (f64, Array<2>) {
     let shape = similarities.dims();
     let (loss, slope) = contrast(&values(similarities), labels, temperature);
     (loss, Array::from_data(TensorData::new(slope, shape), device))

@@ -23,6 +23,7 @@
 mod contrast;
 mod descent;
 mod fresh;
+mod hash;
 mod head;
 mod objective;
 mod trunk;
@@ -34,6 +35,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use burn_tensor::{Device, Tensor as Array, TensorData};
 use thiserror::Error;
 
+pub use hash::{HashHead, HashSettings, HashShape, HashTrainer};
 pub use head::{Head, HeadGradients, HeadShape};
 pub use objective::ObjectiveSettings;
 pub use trunk::{Trunk, TrunkStore};
@@ -96,6 +98,20 @@ pub enum TrainError {
         values: usize,
         /// The number of labels.
         labels: usize,
+    },
+    /// Values that are no rows of features.
+    #[error("{values} values are not rows of {inputs} features")]
+    Rows {
+        /// The number of values.
+        values: usize,
+        /// The number of features of a row.
+        inputs: usize,
+    },
+    /// A head that has a layer of nothing.
+    #[error("a head of lengths {sizes:?} cannot be trained: each must be at least one")]
+    Sizes {
+        /// The lengths of its layers.
+        sizes: Vec<usize>,
     },
     /// The loss is no number any more.
     #[error("the loss is {loss}")]
@@ -174,7 +190,7 @@ impl Trainer {
 
         let mut parts = Parts::of_file(network.clone(), &device);
         Network::part(&architecture, image, &mut parts, span.clone(), &device)?;
-        let objective = settings.objective.objective(architecture.dim());
+        let objective = settings.objective.objective(architecture.dim())?;
         let (mut parameters, mut fixed) = (objective.first_values(seed), objective.first_statistics());
         for (name, _) in parts.wanted() {
             let Some(tensor) = network.get(&name) else { continue };

@@ -5,6 +5,8 @@ use std::fmt::Debug;
 
 use burn_tensor::{Device, Tensor as Array};
 
+use super::TrainError;
+use super::hash::{Hash, HashSettings};
 use super::head::{Contrast, Head, HeadShape};
 use crate::weights::Tensor;
 
@@ -21,6 +23,8 @@ pub enum ObjectiveSettings {
         /// The temperature of the loss.
         temperature: f64,
     },
+    /// Images of a class get the same code of bits.
+    Hash(HashSettings),
 }
 
 impl Default for ObjectiveSettings {
@@ -34,12 +38,16 @@ impl Default for ObjectiveSettings {
 
 impl ObjectiveSettings {
     /// The objective for a network of so many features.
-    pub(crate) fn objective(self, inputs: usize) -> Box<dyn Objective> {
+    pub(crate) fn objective(self, inputs: usize) -> Result<Box<dyn Objective>, TrainError> {
         match self {
-            Self::Contrast { head, temperature } => Box::new(Contrast {
+            Self::Contrast { head, temperature } => Ok(Box::new(Contrast {
                 head: Head::new(inputs, head),
                 temperature,
-            }),
+            })),
+            Self::Hash(settings) => {
+                settings.shape.check(inputs)?;
+                Ok(Box::new(Hash::new(inputs, settings)))
+            }
         }
     }
 }
