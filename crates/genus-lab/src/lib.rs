@@ -29,6 +29,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod baselines;
 mod dataset;
 mod digits;
 mod experiment;
@@ -39,6 +40,7 @@ mod trial;
 
 use thiserror::Error;
 
+pub use baselines::{SimGcd, SimGcdClassifier, SimGcdError, SimGcdInit};
 pub use dataset::Dataset;
 pub use digits::{DigitsResult, DigitsTask};
 pub use experiment::{Bench, Experiment, LargeSettings};

@@ -4,7 +4,7 @@ mod made_up;
 
 use std::collections::BTreeMap;
 
-use genus_vision::train::{Head, HeadShape, TrainError, Trainer, TrainerSettings};
+use genus_vision::train::{Head, HeadShape, ObjectiveSettings, TrainError, Trainer, TrainerSettings};
 use genus_vision::{
     Architecture, Encoder, Filter, Limits, PortableEncoder, Tensor, Transform, View, VitShape, Weights, decode,
 };
@@ -30,12 +30,14 @@ fn trainer(case: &Value, goldens: &Value) -> (Trainer, Vec<f32>) {
     let head = &case["head"];
     let settings = TrainerSettings {
         blocks: case["blocks"].as_u64().map(|blocks| blocks as usize),
-        head: HeadShape {
-            hidden: whole(&head["hidden"]),
-            embedding: whole(&head["embedding"]),
-            width: whole(&head["width"]),
+        objective: ObjectiveSettings::Contrast {
+            head: HeadShape {
+                hidden: whole(&head["hidden"]),
+                embedding: whole(&head["embedding"]),
+                width: whole(&head["width"]),
+            },
+            temperature: goldens["temperature"].as_f64().unwrap(),
         },
-        temperature: goldens["temperature"].as_f64().unwrap(),
         momentum: goldens["momentum"].as_f64().unwrap(),
         weight_decay: goldens["weight_decay"].as_f64().unwrap(),
         fixed_statistics: case["fixed_statistics"].as_bool().unwrap_or(false),
@@ -378,7 +380,10 @@ fn what_cannot_be_trained_is_told() {
         };
         let settings = TrainerSettings {
             blocks,
-            head,
+            objective: ObjectiveSettings::Contrast {
+                head,
+                temperature: 0.07,
+            },
             ..TrainerSettings::default()
         };
         Trainer::new(kind, 16, weights, settings, 0)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use genus_core::episode::Shape;
-use genus_vision::train::{HeadShape, TrainerSettings};
+use genus_vision::train::{HeadShape, ObjectiveSettings, TrainerSettings};
 use serde::{Deserialize, Serialize};
 
 /// Everything that a training run depends on but the images themselves.
@@ -146,12 +146,14 @@ impl TrainingSettings {
                 Blocks::Last(count) => Some(count),
                 Blocks::All => None,
             },
-            head: HeadShape {
-                hidden: self.head_hidden,
-                width: self.head_width,
-                ..HeadShape::default()
+            objective: ObjectiveSettings::Contrast {
+                head: HeadShape {
+                    hidden: self.head_hidden,
+                    width: self.head_width,
+                    ..HeadShape::default()
+                },
+                temperature: self.temperature,
             },
-            temperature: self.temperature,
             momentum: self.momentum,
             weight_decay: self.weight_decay,
             fixed_statistics: self.fixed_statistics,

@@ -11,6 +11,7 @@ use genus_core::rng::Rng;
 
 use super::contrast::contrast;
 use super::fresh;
+use super::objective::{Arrays, Gradients, Objective};
 use crate::networks::{Live, Parts, values};
 use crate::weights::Tensor;
 
@@ -60,13 +61,6 @@ pub struct HeadGradients {
     pub tensors: BTreeMap<String, Tensor>,
 }
 
-/// The same on the device.
-pub(crate) struct Gradients {
-    pub(crate) loss: f64,
-    pub(crate) features: Array<2>,
-    pub(crate) tensors: BTreeMap<String, Array<1>>,
-}
-
 impl Head {
     /// A head for so many features.
     pub fn new(inputs: usize, shape: HeadShape) -> Self {
@@ -92,12 +86,7 @@ impl Head {
             embedding,
             width,
         } = self.shape;
-        let lengths = [self.inputs, hidden, hidden, embedding];
-        let mut shapes = Vec::new();
-        for (name, ends) in LAYERS.iter().zip(lengths.windows(2)) {
-            shapes.push((format!("{name}.weight"), vec![ends[1], ends[0]]));
-            shapes.push((format!("{name}.bias"), vec![ends[1]]));
-        }
+        let mut shapes = mlp_shapes([self.inputs, hidden, hidden, embedding]);
         if width > 0 {
             shapes.push((LAST.to_owned(), vec![width, embedding]));
         }
@@ -133,9 +122,9 @@ impl Head {
         }
     }
 
-    pub(crate) fn backward(
+    fn backward(
         &self,
-        tensors: &BTreeMap<String, Array<1>>,
+        tensors: &Arrays,
         features: Array<2>,
         labels: &[usize],
         temperature: f64,
@@ -150,14 +139,7 @@ impl Head {
         let features = features.autodiff().require_grad();
         let mut parts = Parts::of_training(&live, device);
         let lengths = [inputs, self.shape.hidden, self.shape.hidden, self.shape.embedding];
-        let mut x = features.clone().reshape([1, items, inputs]);
-        for (at, name) in LAYERS.iter().enumerate() {
-            x = parts.linear(name, &[lengths[at + 1], lengths[at]]).forward(x);
-            if at + 1 < LAYERS.len() {
-                x = activation::gelu(x);
-            }
-        }
-        let embedding = unit(x.reshape([items, self.shape.embedding]));
+        let embedding = unit(mlp(&mut parts, features.clone(), lengths));
 
         let mut gradients = BTreeMap::new();
         let plain = embedding.clone().inner();
@@ -186,8 +168,49 @@ impl Head {
             loss,
             features: features.grad_remove(&mut found).unwrap_or_else(zero),
             tensors: gradients,
+            seen: Arrays::new(),
         }
     }
+}
+
+/// Images of a class are brought together, seen through a head.
+#[derive(Debug)]
+pub(crate) struct Contrast {
+    pub(crate) head: Head,
+    pub(crate) temperature: f64,
+}
+
+impl Objective for Contrast {
+    fn first_values(&self, seed: u64) -> BTreeMap<String, Tensor> {
+        self.head.first_values(seed)
+    }
+
+    fn backward(&self, tensors: &Arrays, features: Array<2>, labels: &[usize], device: &Device) -> Gradients {
+        self.head.backward(tensors, features, labels, self.temperature, device)
+    }
+}
+
+/// The names and shapes of the tensors of the layers before the last; `lengths` are those of what is between them.
+pub(crate) fn mlp_shapes(lengths: [usize; 4]) -> Vec<(String, Vec<usize>)> {
+    let mut shapes = Vec::new();
+    for (name, ends) in LAYERS.iter().zip(lengths.windows(2)) {
+        shapes.push((format!("{name}.weight"), vec![ends[1], ends[0]]));
+        shapes.push((format!("{name}.bias"), vec![ends[1]]));
+    }
+    shapes
+}
+
+/// Rows of features through those layers.
+pub(crate) fn mlp(parts: &mut Parts, features: Array<2>, lengths: [usize; 4]) -> Array<2> {
+    let items = features.dims()[0];
+    let mut x = features.reshape([1, items, lengths[0]]);
+    for (at, name) in LAYERS.iter().enumerate() {
+        x = parts.linear(name, &[lengths[at + 1], lengths[at]]).forward(x);
+        if at + 1 < LAYERS.len() {
+            x = activation::gelu(x);
+        }
+    }
+    x.reshape([items, lengths[3]])
 }
 
 /// Rows of length one.

@@ -3,13 +3,14 @@
 //! A [`Trainer`] takes one step at a time; where batches come from, how long it goes on and what is kept is the caller's.
 //!
 //! ```
-//! use genus_vision::train::{HeadShape, Trainer, TrainerSettings};
+//! use genus_vision::train::{HeadShape, ObjectiveSettings, Trainer, TrainerSettings};
 //! use genus_vision::{Architecture, Weights};
 //!
 //! let architecture = Architecture::Conv4(4);
 //! let weights = Weights::first_values(&architecture, 16, 0)?;
 //! let head = HeadShape { hidden: 8, embedding: 8, width: 16 };
-//! let settings = TrainerSettings { blocks: None, head, ..TrainerSettings::default() };
+//! let objective = ObjectiveSettings::Contrast { head, temperature: 0.07 };
+//! let settings = TrainerSettings { blocks: None, objective, ..TrainerSettings::default() };
 //! let mut trainer = Trainer::new(architecture, 16, weights, settings, 0)?;
 //! // Two dark images and two bright ones.
 //! let pixels: Vec<f32> = [-1.0, -0.9, 0.9, 1.0].iter().flat_map(|&v| vec![v; 3 * 16 * 16]).collect();
@@ -20,8 +21,11 @@
 //! ```
 
 mod contrast;
+mod descent;
 mod fresh;
+mod hash;
 mod head;
+mod objective;
 mod trunk;
 
 use std::collections::BTreeMap;
@@ -31,8 +35,13 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use burn_tensor::{Device, Tensor as Array, TensorData};
 use thiserror::Error;
 
+pub use hash::{HashHead, HashSettings, HashShape, HashTrainer};
 pub use head::{Head, HeadGradients, HeadShape};
+pub use objective::ObjectiveSettings;
 pub use trunk::{Trunk, TrunkStore};
+
+use descent::Descent;
+use objective::{Arrays, Gradients, Objective};
 
 use crate::networks::{Architecture, ArchitectureError, Live, Network, Parts, values};
 use crate::portable::{device, on_processor};
@@ -44,10 +53,8 @@ use crate::workers::Workers;
 pub struct TrainerSettings {
     /// How many of the last blocks are trained; `None` for the whole network.
     pub blocks: Option<usize>,
-    /// The projection head.
-    pub head: HeadShape,
-    /// The temperature of the loss.
-    pub temperature: f64,
+    /// What it is trained for.
+    pub objective: ObjectiveSettings,
     /// How much of its direction a step takes over from the one before.
     pub momentum: f64,
     /// How strongly every trained value is drawn to zero.
@@ -61,8 +68,7 @@ impl Default for TrainerSettings {
     fn default() -> Self {
         Self {
             blocks: Some(2),
-            head: HeadShape::default(),
-            temperature: 0.07,
+            objective: ObjectiveSettings::default(),
             momentum: 0.9,
             weight_decay: 5e-5,
             fixed_statistics: false,
@@ -93,6 +99,20 @@ pub enum TrainError {
         /// The number of labels.
         labels: usize,
     },
+    /// Values that are no rows of features.
+    #[error("{values} values are not rows of {inputs} features")]
+    Rows {
+        /// The number of values.
+        values: usize,
+        /// The number of features of a row.
+        inputs: usize,
+    },
+    /// A head that has a layer of nothing.
+    #[error("a head of lengths {sizes:?} cannot be trained: each must be at least one")]
+    Sizes {
+        /// The lengths of its layers.
+        sizes: Vec<usize>,
+    },
     /// The loss is no number any more.
     #[error("the loss is {loss}")]
     NotFinite {
@@ -115,31 +135,18 @@ pub struct Trainer {
     /// The blocks that are trained.
     span: Range<usize>,
     settings: TrainerSettings,
-    head: Head,
+    objective: Box<dyn Objective>,
     /// The whole network as it was at the beginning.
     network: BTreeMap<String, Tensor>,
-    /// What is trained, of the network and of the head.
-    parameters: BTreeMap<String, Parameter>,
-    /// What the trained blocks use and is not trained by gradients: the last norm of a transformer, running statistics.
-    fixed: BTreeMap<String, Array<1>>,
+    /// What is trained, of the network and of what comes after it, and what is used with it.
+    descent: Descent,
     trunk: Option<Trunk>,
     device: Device,
     workers: Workers,
 }
 
-#[derive(Clone, Debug)]
-struct Parameter {
-    value: Array<1>,
-    momentum: Array<1>,
-}
-
-/// How much running statistics take over of a batch, as in PyTorch.
-const RUNNING: f64 = 0.1;
-
-type Arrays = BTreeMap<String, Array<1>>;
-
 impl Trainer {
-    /// Prepares the training of a network for images of `image` pixels a side; `seed` makes the head.
+    /// Prepares the training of a network for images of `image` pixels a side; `seed` makes what comes after it.
     pub fn new(
         architecture: Architecture,
         image: usize,
@@ -181,25 +188,19 @@ impl Trainer {
         };
         Network::new(architecture, image, whole, device.clone())?;
 
-        let flat =
-            |tensor: &Tensor| Array::from_data(TensorData::new(tensor.values.clone(), [tensor.values.len()]), &device);
         let mut parts = Parts::of_file(network.clone(), &device);
         Network::part(&architecture, image, &mut parts, span.clone(), &device)?;
-        let head = Head::new(architecture.dim(), settings.head);
-        let (mut parameters, mut fixed) = (head.first_values(seed), BTreeMap::new());
+        let objective = settings.objective.objective(architecture.dim())?;
+        let (mut parameters, mut fixed) = (objective.first_values(seed), objective.first_statistics());
         for (name, _) in parts.wanted() {
             let Some(tensor) = network.get(&name) else { continue };
             if trains(&name, span.start) {
                 parameters.insert(name, tensor.clone());
             } else {
-                fixed.insert(name, flat(tensor));
+                fixed.insert(name, tensor.clone());
             }
         }
-        let parameters = parameters.into_iter().map(|(name, tensor)| {
-            let value = flat(&tensor);
-            let momentum = value.zeros_like();
-            (name, Parameter { value, momentum })
-        });
+        let descent = Descent::new(parameters, fixed, settings.momentum, settings.weight_decay, &device);
         let workers = Workers::new();
         let trunk = match span.start {
             0 => None,
@@ -213,14 +214,13 @@ impl Trainer {
             }
         };
         Ok(Self {
-            parameters: parameters.collect(),
             architecture,
             image,
             span,
             settings,
-            head,
+            objective,
             network,
-            fixed,
+            descent,
             trunk,
             device,
             workers,
@@ -239,10 +239,7 @@ impl Trainer {
 
     /// The number of values that are trained, those of the head included.
     pub fn trained_values(&self) -> usize {
-        self.parameters
-            .values()
-            .map(|parameter| parameter.value.dims()[0])
-            .sum()
+        self.descent.trained().map(|(_, value)| value.dims()[0]).sum()
     }
 
     /// One step on a batch; the loss before the step.
@@ -265,36 +262,15 @@ impl Trainer {
         if !loss.is_finite() {
             return Err(TrainError::NotFinite { loss });
         }
-        let TrainerSettings {
-            momentum, weight_decay, ..
-        } = self.settings;
-        for (name, gradient) in gradients {
-            let Some(parameter) = self.parameters.get_mut(&name) else {
-                continue;
-            };
-            let Parameter {
-                value,
-                momentum: before,
-            } = parameter.clone();
-            let direction = before * momentum + gradient + value.clone() * weight_decay;
-            *parameter = Parameter {
-                value: value - direction.clone() * learning_rate,
-                momentum: direction,
-            };
-        }
-        for (name, batch) in seen {
-            if let Some(running) = self.fixed.get_mut(&name) {
-                *running = running.clone() * (1.0 - RUNNING) + batch * RUNNING;
-            }
-        }
+        self.descent.step(gradients, seen, learning_rate);
         Ok(loss)
     }
 
     /// The trained blocks as one forward pass sees them, and their tensors; those of the graph when gradients are wanted.
     fn tail(&self, with_gradients: bool) -> Result<(Network, Live), ArchitectureError> {
-        let network = self.parameters.iter().filter(|(name, _)| !is_head(name));
-        let trained = network.map(|(name, parameter)| {
-            let value = parameter.value.clone();
+        let network = |(name, _): &(&String, &Array<1>)| !is_head(name);
+        let trained = self.descent.trained().filter(network).map(|(name, value)| {
+            let value = value.clone();
             let value = if with_gradients {
                 value.autodiff().require_grad()
             } else {
@@ -302,7 +278,8 @@ impl Trainer {
             };
             (name.clone(), value)
         });
-        let fixed = self.fixed.iter().map(|(name, value)| (name.clone(), value.clone()));
+        let fixed = self.descent.fixed().filter(network);
+        let fixed = fixed.map(|(name, value)| (name.clone(), value.clone()));
         let live = Live {
             tensors: trained.chain(fixed).collect(),
             fixed_statistics: self.settings.fixed_statistics,
@@ -319,26 +296,20 @@ impl Trainer {
         Ok((tail, live))
     }
 
-    fn through_head(&self, features: Array<2>, labels: &[usize]) -> head::Gradients {
-        let head = self.parameters.iter().filter(|(name, _)| is_head(name));
-        let head = head.map(|(name, parameter)| (name.clone(), parameter.value.clone()));
-        self.head.backward(
-            &head.collect(),
-            features,
-            labels,
-            self.settings.temperature,
-            &self.device,
-        )
+    fn through_objective(&self, features: Array<2>, labels: &[usize]) -> Gradients {
+        let head = self.descent.trained().filter(|(name, _)| is_head(name));
+        let head = head.map(|(name, value)| (name.clone(), value.clone())).collect();
+        self.objective.backward(&head, features, labels, &self.device)
     }
 
     /// The loss, the gradients of all parameters, and what running statistics are to take over, of a batch as a whole.
     fn gradients_of_batch(&self, inputs: &[f32], labels: &[usize]) -> Result<(f64, Arrays, Arrays), TrainError> {
         let (tail, live) = self.tail(true)?;
         let features = tail.forward(inputs, labels.len());
-        let through = self.through_head(features.clone().inner(), labels);
+        let through = self.through_objective(features.clone().inner(), labels);
         let mut gradients = through.tensors;
         gradients.extend(backward(features, through.features, &live));
-        let mut seen = BTreeMap::new();
+        let mut seen = through.seen;
         for batch in live.seen.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             seen.insert(format!("{}.running_mean", batch.norm), batch.mean);
             seen.insert(format!("{}.running_var", batch.norm), batch.variance);
@@ -360,7 +331,7 @@ impl Trainer {
         });
         let dim = self.architecture.dim();
         let features = Array::from_data(TensorData::new(features, [labels.len(), dim]), &self.device);
-        let through = self.through_head(features, labels);
+        let through = self.through_objective(features, labels);
         let slopes = values(through.features);
 
         let sum: Mutex<(usize, Result<Arrays, ArchitectureError>)> = Mutex::new((0, Ok(through.tensors)));
@@ -392,76 +363,38 @@ impl Trainer {
             added.notify_all();
         });
         let (_, gradients) = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok((through.loss, gradients?, BTreeMap::new()))
+        Ok((through.loss, gradients?, through.seen))
     }
 
     /// Everything that the next step depends on, by name.
     pub fn state(&self) -> BTreeMap<String, Tensor> {
-        let tensor = |array: &Array<1>| Tensor {
-            shape: array.dims().to_vec(),
-            values: values(array.clone()),
-        };
-        let mut state = BTreeMap::new();
-        for (name, parameter) in &self.parameters {
-            state.insert(format!("{VALUE}{name}"), tensor(&parameter.value));
-            state.insert(format!("{MOMENTUM}{name}"), tensor(&parameter.momentum));
-        }
-        for (name, value) in &self.fixed {
-            state.insert(format!("{FIXED}{name}"), tensor(value));
-        }
-        state
+        self.descent.state()
     }
 
     /// Goes back to a state that [`state`](Self::state) gave; nothing is changed when it does not fit.
-    pub fn restore(&mut self, mut state: BTreeMap<String, Tensor>) -> Result<(), TrainError> {
-        let device = self.device.clone();
-        let mut take = |name: String, length: usize| {
-            let problem = match state.remove(&name) {
-                Some(tensor) if tensor.values.len() == length => {
-                    return Ok(Array::from_data(TensorData::new(tensor.values, [length]), &device));
-                }
-                Some(tensor) => format!("{name} has {} values and not {length}", tensor.values.len()),
-                None => format!("{name} is missing"),
-            };
-            Err(TrainError::State { problem })
-        };
-        let (mut parameters, mut fixed) = (self.parameters.clone(), self.fixed.clone());
-        for (name, parameter) in &mut parameters {
-            let length = parameter.value.dims()[0];
-            parameter.value = take(format!("{VALUE}{name}"), length)?;
-            parameter.momentum = take(format!("{MOMENTUM}{name}"), length)?;
-        }
-        for (name, value) in &mut fixed {
-            *value = take(format!("{FIXED}{name}"), value.dims()[0])?;
-        }
-        if let Some(name) = state.keys().next() {
-            let problem = format!("{name} is not part of it");
-            return Err(TrainError::State { problem });
-        }
-        (self.parameters, self.fixed) = (parameters, fixed);
-        Ok(())
+    pub fn restore(&mut self, state: BTreeMap<String, Tensor>) -> Result<(), TrainError> {
+        self.descent.restore(state)
     }
 
-    /// The whole network as it is now, without the head.
+    /// The whole network as it is now, without what comes after it.
     pub fn weights(&self) -> Weights {
         let mut tensors = self.network.clone();
-        let trained = self.parameters.iter().map(|(name, parameter)| (name, &parameter.value));
-        for (name, value) in trained.chain(&self.fixed) {
+        for (name, value) in self.descent.trained().chain(self.descent.fixed()) {
             if let Some(tensor) = tensors.get_mut(name) {
                 tensor.values = values(value.clone());
             }
         }
         Weights { tensors, part: None }
     }
+
+    /// What comes after the network as it is now: the tensors of its objective, running statistics included.
+    pub fn head(&self) -> BTreeMap<String, Tensor> {
+        self.descent.tensors(is_head)
+    }
 }
 
 /// About as many values as keep a thread busy without crowding the caches: four images of a ViT-B/16.
 const CHUNK_VALUES: usize = 1 << 20;
-
-/// What the tensors of a state are called.
-const VALUE: &str = "value.";
-const MOMENTUM: &str = "momentum.";
-const FIXED: &str = "fixed.";
 
 fn is_head(name: &str) -> bool {
     name.starts_with("head.")
