@@ -8,7 +8,9 @@ use std::time::Instant;
 use genus_data::{FeatureCache, FeatureWriter, ImageList, default_root, is_image_source, list_images};
 use genus_lab::Progress;
 use genus_lab::training::trained_encoder;
-use genus_vision::{ContentHash, Embedding, Encoder, EncoderSpec, Hub, Limits, Memory, NoMemory, PortableEncoder};
+use genus_vision::{
+    ContentHash, Embedding, Encoder, EncoderSpec, Hub, ImageSource, Limits, Memory, NoMemory, PortableEncoder,
+};
 
 use crate::args::{EncoderChoice, Global, ImageOptions};
 use crate::failure::Failure;
@@ -124,8 +126,8 @@ impl<'a> Embedder<'a> {
         };
         let with_labels = list.items.iter().any(|item| item.label.is_some());
         let mut writer = FeatureWriter::create(file, encoder.dim(), Some(fingerprint), with_labels)?;
-        let bar = Bar::new("images", global);
-        bar.start(list.items.len() as u64);
+        let bar = Bar::new(global);
+        bar.start("images", list.items.len() as u64);
         let embedding = Embedding {
             limits: Limits {
                 file_bytes: options.max_file_mb.saturating_mul(1 << 20),
@@ -141,7 +143,7 @@ impl<'a> Embedder<'a> {
         if let (true, Some((path, reason))) = (options.strict, skipped.first()) {
             return Err(Failure::failed(format!("{path}: {reason} (--strict)")));
         }
-        let files: Vec<&Path> = list.items.iter().map(|item| item.path.as_path()).collect();
+        let files: Vec<ImageSource> = list.items.iter().map(|item| ImageSource::file(&item.path)).collect();
         let mut written = 0;
         embedding.run(encoder, &files, memory, |at, features| {
             let item = &list.items[at];
@@ -223,11 +225,11 @@ pub(crate) fn fetch(spec: &EncoderSpec, global: &Global) -> Result<PathBuf, Fail
             spec.model.name
         )));
     };
-    let bar = Bar::new("downloading", global);
+    let bar = Bar::new(global);
     let mut before = 0;
     let path = Hub::from_env().fetch(repo, file, &mut |done, total| {
         if before == 0 {
-            bar.bytes(total);
+            bar.bytes("downloading", total);
         }
         bar.add(done.saturating_sub(before));
         before = done;

@@ -1,12 +1,13 @@
 //! Many image files through an encoder: decoding runs ahead of the network, and memory stays the same for any number of files.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::mpsc;
 
+use genus_core::rng::Rng;
+
 use crate::encoder::{EncodeError, Encoder};
-use crate::image::{ImageError, Limits, decode, read_file};
+use crate::image::{ImageError, ImageSource, Limits, View, decode};
 
 /// The hash of a file's bytes: images are known by their content, wherever they lie.
 pub type ContentHash = [u8; 32];
@@ -41,6 +42,45 @@ pub struct Embedding {
     pub batch: usize,
     /// How many threads read and decode.
     pub decoders: usize,
+    /// Which square of an image the network sees: its middle, or another.
+    pub augmented: Option<Augmented>,
+}
+
+/// One of many views of every image: a square somewhere in it, perhaps mirrored.
+///
+/// Which one depends on the number and on the image's content alone, so that a view may be remembered like any feature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Augmented {
+    /// Which of the views.
+    pub number: u64,
+    /// Whether half of them are mirrored.
+    pub mirror: bool,
+}
+
+/// The stream of random numbers that makes views.
+const VIEW: u64 = 0x61;
+
+impl Augmented {
+    fn view(&self, content: &ContentHash) -> View {
+        let words = content.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+        let uses: Vec<u64> = std::iter::once(VIEW).chain(words).collect();
+        let mut rng = Rng::new(self.number, &uses);
+        View {
+            across: rng.unit(),
+            down: rng.unit(),
+            mirrored: rng.unit() < 0.5 && self.mirror,
+        }
+    }
+
+    /// What the view is remembered under.
+    fn key(&self, content: &ContentHash) -> ContentHash {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(content);
+        hasher.update(b"view");
+        hasher.update(&self.number.to_le_bytes());
+        hasher.update(&[u8::from(self.mirror)]);
+        *hasher.finalize().as_bytes()
+    }
 }
 
 impl Default for Embedding {
@@ -50,6 +90,7 @@ impl Default for Embedding {
             limits: Limits::default(),
             batch: (4 * threads).max(8),
             decoders: threads,
+            augmented: None,
         }
     }
 }
@@ -68,7 +109,7 @@ impl Embedding {
     pub fn run<E: From<EncodeError>>(
         &self,
         encoder: &dyn Encoder,
-        files: &[&Path],
+        files: &[ImageSource],
         memory: &dyn Memory,
         mut each: impl FnMut(usize, Result<Vec<f32>, ImageError>) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -83,7 +124,7 @@ impl Embedding {
                 let (orders, done) = (&orders, done.clone());
                 scope.spawn(move || {
                     while let Some(at) = orders.lock().ok().and_then(|orders| orders.recv().ok()) {
-                        let prepared = self.prepare(encoder, files[at], memory);
+                        let prepared = self.prepare(encoder, &files[at], memory);
                         if done.send((at, prepared)).is_err() {
                             break;
                         }
@@ -120,18 +161,21 @@ impl Embedding {
         })
     }
 
-    fn prepare(&self, encoder: &dyn Encoder, file: &Path, memory: &dyn Memory) -> Prepared {
-        let bytes = match read_file(file, &self.limits) {
+    fn prepare(&self, encoder: &dyn Encoder, file: &ImageSource, memory: &dyn Memory) -> Prepared {
+        let bytes = match file.read(&self.limits) {
             Ok(bytes) => bytes,
             Err(error) => return Prepared::Unusable(error),
         };
         let content = *blake3::hash(&bytes).as_bytes();
-        if let Some(features) = memory.recall(&content) {
+        let key = self.augmented.map_or(content, |augmented| augmented.key(&content));
+        if let Some(features) = memory.recall(&key) {
             return Prepared::Known(features);
         }
-        match decode(&bytes, &self.limits) {
-            Ok(image) => Prepared::Pixels(content, encoder.transform().apply(&image)),
-            Err(error) => Prepared::Unusable(error),
+        let transform = encoder.transform();
+        match (decode(&bytes, &self.limits), &self.augmented) {
+            (Ok(image), None) => Prepared::Pixels(key, transform.apply(&image)),
+            (Ok(image), Some(augmented)) => Prepared::Pixels(key, transform.view(&image, augmented.view(&content))),
+            (Err(error), _) => Prepared::Unusable(error),
         }
     }
 }

@@ -42,10 +42,10 @@ mod weights;
 mod workers;
 
 pub use catalogue::{EncoderSpec, LoadError, MODELS, Model, SpecError};
-pub use embed::{ContentHash, Embedding, Memory, NoMemory};
+pub use embed::{Augmented, ContentHash, Embedding, Memory, NoMemory};
 pub use encoder::{EncodeError, Encoder, Fingerprint};
 pub use hub::{Hub, HubError, HubSettings};
-pub use image::{Filter, ImageError, Limits, Rgb, Transform, View, decode, read_file};
+pub use image::{Filter, ImageError, ImageSource, Limits, Rgb, Transform, View, decode, read_file};
 pub use networks::{Architecture, ArchitectureError, LiteKind, Positions, ResNetKind, VitShape};
 pub use portable::PortableEncoder;
 pub use weights::{Tensor, Weights, WeightsError, read_weights, read_weights_from, to_safetensors};

@@ -44,7 +44,7 @@ fn what_is_no_image_says_so() {
     assert!(matches!(error, ImageError::UnknownFormat));
     assert_eq!(
         error.to_string(),
-        "not an image in a known format (JPEG, PNG, WebP, GIF, BMP or TIFF)"
+        "not an image in a known format (JPEG, PNG, WebP, GIF, BMP, TIFF or PPM)"
     );
     for start in [
         &b"\xFF\xD8\xFF"[..],

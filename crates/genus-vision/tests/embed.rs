@@ -1,11 +1,14 @@
 //! Many files through an encoder: order, failures, memory. The encoder is a stand-in that says which pixels it saw.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use genus_vision::{ContentHash, Embedding, EncodeError, Encoder, Filter, Fingerprint, Memory, NoMemory, Transform};
+use genus_vision::{
+    Augmented, ContentHash, Embedding, EncodeError, Encoder, Filter, Fingerprint, ImageSource, Memory, NoMemory,
+    Transform,
+};
 
 const SIDE: usize = 4;
 
@@ -126,7 +129,7 @@ fn run(
     paths: &[PathBuf],
     memory: &dyn Memory,
 ) -> Result<Vec<Option<Vec<f32>>>, Stopped> {
-    let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    let paths: Vec<ImageSource> = paths.iter().map(ImageSource::file).collect();
     let mut out = Vec::new();
     embedding.run(encoder, &paths, memory, |at, features| {
         assert_eq!(at, out.len(), "out of order");
@@ -187,7 +190,7 @@ fn what_is_remembered_does_not_go_through_the_network() {
 #[test]
 fn it_ends_when_it_is_told_to() {
     let (_folder, paths) = files(200);
-    let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    let paths: Vec<ImageSource> = paths.iter().map(ImageSource::file).collect();
     let mut seen = 0;
     let result = Embedding::default().run(&Means::new(), &paths, &NoMemory, |at, _| {
         seen += 1;
@@ -195,4 +198,90 @@ fn it_ends_when_it_is_told_to() {
     });
     assert!(matches!(result, Err(Stopped::Here(7))));
     assert_eq!(seen, 8);
+}
+
+#[test]
+fn views_depend_on_their_number_and_the_image_alone() {
+    // A picture that grows brighter from left to right: the mean tells where the square was cut out.
+    let folder = tempfile::tempdir().unwrap();
+    let mut file = b"P6\n# made up\n64 8 255\n".to_vec();
+    file.extend((0..8 * 64).flat_map(|pixel| [(pixel % 64 * 4) as u8; 3]));
+    let paths: Vec<PathBuf> = ["a.ppm", "b.ppm"].map(|name| folder.path().join(name)).to_vec();
+    paths.iter().for_each(|path| std::fs::write(path, &file).unwrap());
+    let embedding = |number, mirror| Embedding {
+        augmented: Some(Augmented { number, mirror }),
+        ..Embedding::default()
+    };
+    let memory = Map::default();
+    let middle = run(&Embedding::default(), &Means::new(), &paths, &memory).unwrap();
+    let views: Vec<_> = (0..6)
+        .map(|number| run(&embedding(number, false), &Means::new(), &paths, &memory).unwrap())
+        .collect();
+    for (at, view) in views.iter().enumerate() {
+        assert_eq!(view[0], view[1], "the same content has the same view");
+        assert_eq!(
+            view,
+            &run(&embedding(at as u64, false), &Means::new(), &paths, &NoMemory).unwrap()
+        );
+    }
+    // There are 29 places in this picture, so that two views may be alike.
+    let different = (0..6).filter(|&at| !views[..at].contains(&views[at])).count();
+    assert!(different >= 4, "{different} of 6 views differ");
+    // All are remembered, each under a name of its own.
+    let broken = Means {
+        fails: true,
+        ..Means::new()
+    };
+    let before = memory.recalled.load(Ordering::Relaxed);
+    assert_eq!(memory.rows.lock().unwrap().len(), 7);
+    assert_eq!(
+        run(&Embedding::default(), &Means::new(), &paths, &memory).unwrap(),
+        middle
+    );
+    assert_eq!(memory.recalled.load(Ordering::Relaxed), before + 2);
+    assert!(
+        run(&embedding(0, true), &broken, &paths, &memory).is_err(),
+        "a mirrored view is another"
+    );
+}
+
+#[test]
+fn bare_pixels_inside_of_a_file_are_an_image() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("train.bin");
+    let mut bytes = vec![9; 5];
+    bytes.extend([10, 20, 30, 40, 50, 60, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13]);
+    std::fs::write(&path, &bytes).unwrap();
+    let limits = genus_vision::Limits::default();
+    let source = ImageSource::planes(&path, 5, 3, 2);
+    let image = genus_vision::decode(&source.read(&limits).unwrap(), &limits).unwrap();
+    assert_eq!((image.width(), image.height()), (3, 2));
+    assert_eq!(image.data()[..6], [10, 1, 7, 20, 2, 8]);
+    assert_eq!(image.data()[15..], [60, 6, 13]);
+    // Beyond the end of the file there is none.
+    assert!(ImageSource::planes(&path, 6, 3, 2).read(&limits).is_err());
+    assert!(ImageSource::planes(&path, u64::MAX, 3, 2).read(&limits).is_err());
+    assert!(ImageSource::planes(&path, 0, u32::MAX, u32::MAX).read(&limits).is_err());
+    assert!(ImageSource::planes(folder.path(), 0, 1, 1).read(&limits).is_err());
+}
+
+#[test]
+fn damaged_pixmaps_are_refused() {
+    let limits = genus_vision::Limits::default();
+    let good = b"P6 2 1 255\n\x01\x02\x03\x04\x05\x06".to_vec();
+    assert_eq!(genus_vision::decode(&good, &limits).unwrap().data(), [1, 2, 3, 4, 5, 6]);
+    for end in 0..good.len() {
+        assert!(genus_vision::decode(&good[..end], &limits).is_err(), "{end} bytes");
+    }
+    for header in [
+        "P6 0 1 255\n",
+        "P6 99999999 99999999 255\n",
+        "P6 1 1 65535\n",
+        "P6 -1 1 255\n",
+        "P6 # 1 1 255",
+    ] {
+        let mut file = header.as_bytes().to_vec();
+        file.extend([0; 64]);
+        assert!(genus_vision::decode(&file, &limits).is_err(), "{header}");
+    }
 }

@@ -1,10 +1,8 @@
 //! How well the network sorts classes that it is not trained on.
 
-use std::path::Path;
-
 use genus_core::Features;
 use genus_vision::train::Trainer;
-use genus_vision::{Embedding, EncodeError, Encoder, EncoderSpec, NoMemory, PortableEncoder};
+use genus_vision::{Embedding, EncodeError, Encoder, EncoderSpec, ImageSource, NoMemory, PortableEncoder};
 use serde::{Deserialize, Serialize};
 
 use super::data::TrainingData;
@@ -44,14 +42,14 @@ pub(crate) fn validate(
         })
         .collect();
     let files = data.files();
-    let files: Vec<&Path> = held.iter().map(|&item| files[item]).collect();
+    let files: Vec<ImageSource> = held.iter().map(|&item| files[item].into()).collect();
     let mut values = Vec::new();
     let mut broken = None;
     Embedding::default().run(&encoder, &files, &NoMemory, |at, features| {
         match features {
             Ok(row) => values.extend(row),
             Err(error) => {
-                broken.get_or_insert((files[at].to_owned(), error.to_string()));
+                broken.get_or_insert((files[at].path().to_owned(), error.to_string()));
             }
         }
         Ok::<(), EncodeError>(())

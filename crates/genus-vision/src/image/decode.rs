@@ -8,7 +8,7 @@ use image::codecs::{bmp::BmpDecoder, png::PngDecoder, webp::WebPDecoder};
 use image::{ColorType, ImageDecoder};
 use thiserror::Error;
 
-use super::{Rgb, gif, jpeg, orientation, tiff, webp};
+use super::{Rgb, gif, jpeg, orientation, ppm, tiff, webp};
 
 /// How large an image may be, so that a hostile file cannot take the machine down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub enum ImageError {
     #[error("the file is empty")]
     Empty,
     /// It does not begin as any of the formats does.
-    #[error("not an image in a known format (JPEG, PNG, WebP, GIF, BMP or TIFF)")]
+    #[error("not an image in a known format (JPEG, PNG, WebP, GIF, BMP, TIFF or PPM)")]
     UnknownFormat,
     /// It is cut off or its data contradict themselves.
     #[error("damaged {format}: {message}")]
@@ -146,7 +146,7 @@ pub fn read_file(path: impl AsRef<Path>, limits: &Limits) -> Result<Vec<u8>, Ima
 
 /// Decodes the first frame of an image file, upright and in RGB.
 ///
-/// The format is found by the content: JPEG, PNG, WebP, GIF, BMP or TIFF. The pixels are those that Pillow gives for
+/// The format is found by the content: JPEG, PNG, WebP, GIF, BMP, TIFF or binary PPM. The pixels are those that Pillow gives for
 /// `ImageOps.exif_transpose(Image.open(file)).convert("RGB")`: transparency is dropped, not blended, and CMYK is
 /// converted without a colour profile. Two things differ on purpose. Grey of 16 bits keeps its upper eight, where
 /// Pillow turns everything above 255 white; and damaged data are an error, where Pillow may show a part. Lossy WebP
@@ -166,6 +166,7 @@ pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Rgb, ImageError> {
             (image, Header { orientation })
         }
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => gif::decode(bytes, limits)?,
+        [b'P', b'6', b'\t'..=b'\r' | b' ' | b'#', ..] => ppm::decode(bytes, limits)?,
         [b'B', b'M', ..] => generic("BMP", BmpDecoder::new(Cursor::new(bytes)), limits)?,
         [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..] => tiff::decode(bytes, limits)?,
         _ => return Err(ImageError::UnknownFormat),

@@ -7,13 +7,16 @@ mod decode;
 mod gif;
 mod jpeg;
 mod orientation;
+mod ppm;
 mod resize;
+mod source;
 mod tiff;
 mod transform;
 mod webp;
 
 pub use decode::{ImageError, Limits, decode, read_file};
 pub use resize::Filter;
+pub use source::ImageSource;
 pub use transform::{Transform, View};
 
 /// A decoded image: eight bits a channel, red, green, blue, row after row.
