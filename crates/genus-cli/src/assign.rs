@@ -29,10 +29,10 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
         check_dim(&args.taxonomy, taxonomy.centres().dim(), &args.query, reader.dim())?;
         reader.rows()
     };
-    let bar = Bar::new("items", global);
+    let bar = Bar::new(global);
     match rows {
-        Some(rows) => bar.start(rows),
-        None => bar.spin(),
+        Some(rows) => bar.start("items", rows),
+        None => bar.spin("items"),
     }
     let mut counts = vec![0u64; taxonomy.entries().len()];
     blocks::for_each(query.path(), |block| {

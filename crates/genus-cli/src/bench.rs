@@ -56,7 +56,7 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
     // Opened before any work is done, so that a wrong path costs no time.
     let json = common.json.as_ref().map(AtomicFile::create).transpose()?;
     let start = Instant::now();
-    let bar = Bar::new("episodes", global);
+    let bar = Bar::new(global);
     let report = settings.run(&data, &experiment, &bar)?;
     drop(bar);
     if let Some(mut file) = json {

@@ -137,8 +137,8 @@ fn read_input(args: &Discover, at_once: usize, global: &Global) -> Result<(Suppo
 /// The pile of a file of its own; only counted once it has more rows than are kept.
 fn read_up_to(path: &Path, at_once: usize, global: &Global) -> Result<Rows, Failure> {
     let mut kept = Kept::new(at_once);
-    let bar = Bar::new("rows read", global);
-    bar.spin();
+    let bar = Bar::new(global);
+    bar.spin("rows read");
     blocks::for_each(path, |block| {
         bar.add(block.len() as u64);
         let all: Vec<usize> = (0..block.len()).collect();
@@ -151,8 +151,8 @@ fn read_up_to(path: &Path, at_once: usize, global: &Global) -> Result<Rows, Fail
 fn read_mixed(input: &Input, named: &Path, at_once: usize, global: &Global) -> Result<(Option<Table>, Rows), Failure> {
     let mut labelled = Kept::new(usize::MAX);
     let mut pile = Kept::new(at_once);
-    let bar = Bar::new("rows read", global);
-    bar.spin();
+    let bar = Bar::new(global);
+    bar.spin("rows read");
     blocks::for_each(input.path(), |block| {
         bar.add(block.len() as u64);
         let (with, without): (Vec<usize>, Vec<usize>) = (0..block.len()).partition(|&row| block.labels[row].is_some());
@@ -262,8 +262,8 @@ fn make_task(args: &Discover, support: &Support, queries: Features) -> Result<Ta
 
 /// Shows that something is going on while a method works.
 fn working<T>(global: &Global, work: impl FnOnce() -> T) -> T {
-    let bar = Bar::new("clustering", global);
-    bar.spin();
+    let bar = Bar::new(global);
+    bar.spin("clustering");
     work()
 }
 
@@ -328,8 +328,8 @@ fn two_step(
     }
     .rows(stream.count);
     let passes = 2 + args.second_step.refine as u64;
-    let bar = Bar::new("items", global);
-    bar.start(passes * stream.count as u64);
+    let bar = Bar::new(global);
+    bar.start("items", passes * stream.count as u64);
 
     let mut chosen = Kept::new(usize::MAX);
     stream.for_each(|first, block| {

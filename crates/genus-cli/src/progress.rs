@@ -10,15 +10,13 @@ use crate::args::Global;
 
 /// A bar that appears when its length is known, and vanishes at the end.
 pub(crate) struct Bar {
-    what: &'static str,
     quiet: bool,
     bar: OnceLock<ProgressBar>,
 }
 
 impl Bar {
-    pub(crate) fn new(what: &'static str, global: &Global) -> Self {
+    pub(crate) fn new(global: &Global) -> Self {
         Self {
-            what,
             quiet: global.quiet,
             bar: OnceLock::new(),
         }
@@ -32,9 +30,9 @@ impl Bar {
     }
 
     /// Shows bytes on their way; with no total when nobody knows it.
-    pub(crate) fn bytes(&self, total: Option<u64>) {
-        let Some(total) = total else { return self.spin() };
-        self.start(total);
+    pub(crate) fn bytes(&self, what: &str, total: Option<u64>) {
+        let Some(total) = total else { return self.spin(what) };
+        self.start(what, total);
         let template = "{msg} {wide_bar:.green/dim} {bytes}/{total_bytes} · {bytes_per_sec} · {eta} left";
         if let (Some(bar), Ok(style)) = (self.bar.get(), ProgressStyle::with_template(template)) {
             bar.set_style(style);
@@ -42,7 +40,7 @@ impl Bar {
     }
 
     /// Shows something of unknown length.
-    pub(crate) fn spin(&self) {
+    pub(crate) fn spin(&self, what: &str) {
         let bar = self.bar.get_or_init(|| {
             if self.quiet {
                 ProgressBar::hidden()
@@ -53,13 +51,13 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {pos} · {elapsed}") {
             bar.set_style(style);
         }
-        bar.set_message(self.what);
+        bar.set_message(what.to_owned());
         bar.enable_steady_tick(Duration::from_millis(120));
     }
 }
 
 impl Progress for Bar {
-    fn start(&self, steps: u64) {
+    fn start(&self, what: &str, steps: u64) {
         let bar = self.bar.get_or_init(|| {
             if self.quiet {
                 ProgressBar::hidden()
@@ -71,7 +69,9 @@ impl Progress for Bar {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        bar.set_message(self.what);
+        bar.set_length(steps);
+        bar.reset();
+        bar.set_message(what.to_owned());
     }
 
     fn step(&self) {

@@ -118,11 +118,15 @@ pub struct Discovery {
 }
 
 impl Discovery {
-    /// Turns clusters of the task's points into an answer.
+    /// Turns clusters of the task's points, the prototypes followed by the queries, into an answer.
     ///
     /// A query in the cluster of a prototype belongs to that class. Where a method left several prototypes in one
-    /// cluster, its queries go to the nearest of them.
-    pub(crate) fn from_clusters(task: &Task, clusters: Vec<usize>, stop: Stop) -> Self {
+    /// cluster, its queries go to the nearest of them. The numbers of clusters mean nothing and may have gaps.
+    ///
+    /// # Panics
+    /// When there are not as many clusters as points.
+    pub fn from_clusters(task: &Task, clusters: Vec<usize>, stop: Stop) -> Self {
+        assert_eq!(clusters.len(), task.points().rows(), "every point has a cluster");
         let known = task.known();
         let (clusters, count) = canonical(&clusters);
         let mut classes_of: Vec<Vec<usize>> = vec![Vec::new(); count];
@@ -239,18 +243,27 @@ impl Discovery {
 
 /// Numbers clusters in the order of their first point, without gaps.
 pub(crate) fn canonical(clusters: &[usize]) -> (Vec<usize>, usize) {
-    let mut number = vec![usize::MAX; clusters.iter().max().map_or(0, |&last| last + 1)];
+    let range = clusters.iter().max().map_or(0, |&last| last.saturating_add(1));
     let mut count = 0;
-    let renumbered = clusters
-        .iter()
-        .map(|&cluster| {
-            if number[cluster] == usize::MAX {
-                number[cluster] = count;
-                count += 1;
-            }
-            number[cluster]
-        })
-        .collect();
+    let mut number_of = |number: &mut usize| {
+        if *number == usize::MAX {
+            *number = count;
+            count += 1;
+        }
+        *number
+    };
+    // A table of all numbers, unless they come from elsewhere and are far apart.
+    let renumbered = if range <= 8 * clusters.len() {
+        let mut numbers = vec![usize::MAX; range];
+        clusters
+            .iter()
+            .map(|&cluster| number_of(&mut numbers[cluster]))
+            .collect()
+    } else {
+        let mut numbers = std::collections::HashMap::new();
+        let mut of = |&cluster| number_of(numbers.entry(cluster).or_insert(usize::MAX));
+        clusters.iter().map(&mut of).collect()
+    };
     (renumbered, count)
 }
 

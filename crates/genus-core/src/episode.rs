@@ -144,6 +144,11 @@ impl Pool {
         &self.classes
     }
 
+    /// The rows of every class.
+    pub fn items(&self) -> &[Vec<usize>] {
+        &self.items
+    }
+
     /// The size of the smallest class.
     pub fn smallest_class(&self) -> usize {
         self.items.iter().map(Vec::len).min().unwrap_or(0)

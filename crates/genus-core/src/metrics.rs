@@ -145,6 +145,38 @@ pub fn accuracy(judged: &Judged<'_>, convention: Convention) -> Accuracy {
     }
 }
 
+/// The class that each cluster stands for under the paper's convention: a known class where there is a prototype, else the
+/// new class that the cluster is matched with. Sorted by cluster; a cluster that stands for no class is left out.
+///
+/// # Panics
+/// When there are not as many true classes as there are clusters of queries.
+pub fn classes_of_clusters(judged: &Judged<'_>) -> Vec<(usize, usize)> {
+    let mut cells = count(judged.clusters, judged.truth);
+    let known = judged.known;
+    let own = |class: usize| {
+        let is_own = |cell: &&Cell| cell.cluster == known[class] && cell.class == class;
+        cells.iter().find(is_own).map_or(0, |cell| cell.count)
+    };
+    // Of several prototypes in a cluster the one with most queries counts, the earliest of equals.
+    let mut claims: Vec<(usize, std::cmp::Reverse<usize>, usize)> = (0..known.len())
+        .map(|class| (known[class], std::cmp::Reverse(own(class)), class))
+        .collect();
+    claims.sort_unstable();
+    claims.dedup_by_key(|claim| claim.0);
+    let mut classes: Vec<(usize, usize)> = claims.iter().map(|claim| (claim.0, claim.2)).collect();
+    cells.retain(|cell| cell.class >= known.len() && !known.contains(&cell.cluster));
+    let table = Table::of(&cells);
+    let weight = |row, column| table.at(row, column);
+    let matched = max_weight_matching(table.clusters.len(), table.classes.len(), weight);
+    for (row, column) in matched.into_iter().enumerate() {
+        if let Some(column) = column.filter(|&column| table.at(row, column) > 0) {
+            classes.push((table.clusters[row], table.classes[column]));
+        }
+    }
+    classes.sort_unstable();
+    classes
+}
+
 /// How many queries of one class lie in one cluster; never zero.
 #[derive(Clone, Copy, Debug)]
 struct Cell {

@@ -1,4 +1,4 @@
-//! A feature file and the classes that episodes are drawn from.
+//! Labelled features and the classes that episodes are drawn from.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,8 +13,23 @@ use crate::LabError;
 #[derive(Clone, Debug)]
 pub struct Dataset {
     name: String,
+    set: Option<String>,
+    encoder: Option<String>,
     features: Features,
     pool: Pool,
+    base: Pool,
+    views: Vec<Features>,
+}
+
+/// The classes of a data set, in its own order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClassLists {
+    /// Every class.
+    pub classes: Vec<String>,
+    /// Those that may be learnt from.
+    pub base: Vec<String>,
+    /// Those that episodes are drawn from.
+    pub novel: Vec<String>,
 }
 
 impl Dataset {
@@ -22,34 +37,57 @@ impl Dataset {
     pub fn read(features: &Path, split: Option<&Path>) -> Result<Self, LabError> {
         let file = read_table(features)?;
         let mut classes = file.table.classes();
-        let novel = split
+        let split = split
             .map(|path| Split::read(path)?.resolve(&classes, file.class_names.as_deref()))
-            .transpose()?
-            .map(|split| split.novel);
+            .transpose()?;
         if let Some(names) = &file.class_names {
             classes.clone_from(names);
         }
-        let allowed = novel.map(|novel| novel.into_iter().collect::<BTreeSet<_>>());
+        let (base, novel) = split.map_or((None, None), |split| (Some(split.base), Some(split.novel)));
         let name = features.display().to_string();
-        Self::with_classes(name, file.table.features, &file.table.labels, classes, allowed)
+        let data = Self::with_classes(name, file.table.features, &file.table.labels, classes, base, novel)?;
+        Ok(Self {
+            encoder: file.encoder,
+            ..data
+        })
     }
 
-    /// Takes features with a label a row; episodes are drawn from `novel`, or from all classes.
+    /// Reads a feature file whose classes are known already, as those of a data set are.
+    pub fn read_with(features: &Path, lists: ClassLists) -> Result<Self, LabError> {
+        let file = read_table(features)?;
+        let name = features.display().to_string();
+        let (table, ClassLists { classes, base, novel }) = (file.table, lists);
+        let data = Self::with_classes(name, table.features, &table.labels, classes, Some(base), Some(novel))?;
+        Ok(Self {
+            encoder: file.encoder,
+            ..data
+        })
+    }
+
+    /// Takes features with a label a row; episodes are drawn from `novel`, or from all classes, and all others are base
+    /// classes.
     pub fn new(
         name: &str,
         features: Features,
         labels: &[Option<String>],
         novel: Option<&[String]>,
     ) -> Result<Self, LabError> {
-        let classes = labels
+        let classes: Vec<String> = labels
             .iter()
             .flatten()
             .collect::<BTreeSet<_>>()
             .into_iter()
             .cloned()
             .collect();
-        let allowed = novel.map(|novel| novel.iter().cloned().collect());
-        Self::with_classes(name.to_owned(), features, labels, classes, allowed)
+        let base = novel.map(|novel| classes.iter().filter(|class| !novel.contains(class)).cloned().collect());
+        Self::with_classes(
+            name.to_owned(),
+            features,
+            labels,
+            classes,
+            base,
+            novel.map(<[String]>::to_vec),
+        )
     }
 
     fn with_classes(
@@ -57,7 +95,8 @@ impl Dataset {
         features: Features,
         labels: &[Option<String>],
         mut classes: Vec<String>,
-        allowed: Option<BTreeSet<String>>,
+        base: Option<Vec<String>>,
+        novel: Option<Vec<String>>,
     ) -> Result<Self, LabError> {
         if labels.iter().all(Option::is_none) {
             return Err(LabError::NoLabels { data: name });
@@ -66,9 +105,22 @@ impl Dataset {
         if classes.iter().all(|class| class.parse::<u64>().is_ok()) {
             classes.sort_by_key(|class| class.parse::<u64>().ok());
         }
-        classes.retain(|class| allowed.as_ref().is_none_or(|allowed| allowed.contains(class)));
-        let pool = Pool::new(&classes, labels);
-        Ok(Self { name, features, pool })
+        let pool_of = |chosen: Option<Vec<String>>, otherwise: bool| {
+            let chosen = chosen.map(|chosen| chosen.into_iter().collect::<BTreeSet<_>>());
+            let kept = classes
+                .iter()
+                .filter(|class| chosen.as_ref().map_or(otherwise, |chosen| chosen.contains(*class)));
+            Pool::new(&kept.collect::<Vec<_>>(), labels)
+        };
+        Ok(Self {
+            pool: pool_of(novel, true),
+            base: pool_of(base, false),
+            name,
+            set: None,
+            encoder: None,
+            features,
+            views: Vec::new(),
+        })
     }
 
     /// The same data under another name, for features that come from images.
@@ -77,9 +129,46 @@ impl Dataset {
         self
     }
 
+    /// The same data as one of the paper's data sets, whose figures then stand beside those measured.
+    pub fn of_set(mut self, set: impl Into<String>) -> Self {
+        self.set = Some(set.into());
+        self
+    }
+
+    /// The same data with other views of the items, a matrix a view, in the same order of rows.
+    ///
+    /// Fails when a matrix has other rows or columns than the features.
+    pub fn with_views(mut self, views: Vec<Features>) -> Result<Self, LabError> {
+        let size = |features: &Features| (features.rows(), features.dim());
+        if let Some(other) = views.iter().find(|view| size(view) != size(&self.features)) {
+            return Err(LabError::NothingToRun {
+                data: self.name,
+                reason: format!(
+                    "a view has {} rows of {} features, and there are {} of {}",
+                    other.rows(),
+                    other.dim(),
+                    self.features.rows(),
+                    self.features.dim()
+                ),
+            });
+        }
+        self.views = views;
+        Ok(self)
+    }
+
     /// What the data set is called: the path of its file, unless it was called otherwise.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Which of the paper's data sets it is, if it is one.
+    pub fn set(&self) -> Option<&str> {
+        self.set.as_deref()
+    }
+
+    /// The fingerprint of the encoder that made the features, if it is known.
+    pub fn encoder(&self) -> Option<&str> {
+        self.encoder.as_deref()
     }
 
     /// All features, also of classes that no episode uses.
@@ -87,8 +176,42 @@ impl Dataset {
         &self.features
     }
 
+    /// Other views of the same items.
+    pub fn views(&self) -> &[Features] {
+        &self.views
+    }
+
     /// The classes that episodes are drawn from.
     pub fn pool(&self) -> &Pool {
         &self.pool
+    }
+
+    /// The classes that may be learnt from: there are none unless a split names them.
+    pub fn base(&self) -> &Pool {
+        &self.base
+    }
+
+    /// A hash of everything that a result depends on: features, views and classes.
+    pub fn fingerprint(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for matrix in std::iter::once(&self.features).chain(&self.views) {
+            hasher.update(&(matrix.dim() as u64).to_le_bytes());
+            for row in matrix.iter() {
+                let bytes: Vec<u8> = row.iter().flat_map(|value| value.to_le_bytes()).collect();
+                hasher.update(&bytes);
+            }
+        }
+        for pool in [&self.pool, &self.base] {
+            hasher.update(&(pool.classes().len() as u64).to_le_bytes());
+            for (class, items) in pool.classes().iter().zip(pool.items()) {
+                hasher.update(&(class.len() as u64).to_le_bytes());
+                hasher.update(class.as_bytes());
+                hasher.update(&(items.len() as u64).to_le_bytes());
+                for &item in items {
+                    hasher.update(&(item as u64).to_le_bytes());
+                }
+            }
+        }
+        hasher.finalize().to_hex().to_string()
     }
 }

@@ -1,12 +1,14 @@
 //! What the paper measures, each as a list of settings to run.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use genus_core::episode::{Episode, EpisodeError, Pool, Shape, ShortClasses};
-use genus_core::methods::Method;
 use genus_core::{CentreNorm, Prototypes, Subset};
 use rayon::prelude::*;
 
+use crate::contender::Contender;
 use crate::report::{Report, Run, Settings};
-use crate::trial::{self, Mode, Outcome};
+use crate::trial::{Mode, Outcome, Trial};
 use crate::{Dataset, LabError, Progress};
 
 /// What every experiment needs to know.
@@ -56,6 +58,16 @@ pub enum Experiment {
     Alpha(Vec<f64>),
     /// SHC against t.
     Threshold(Vec<usize>),
+    /// The features of one encoder, to stand beside those of others.
+    Backbones {
+        /// What the encoder is called.
+        encoder: String,
+    },
+    /// The features of an encoder that was trained on another data set.
+    Transfer {
+        /// The data set that it was trained on.
+        trained_on: String,
+    },
 }
 
 /// The settings of the large-scale experiment.
@@ -85,7 +97,7 @@ impl Default for LargeSettings {
 /// Methods on episodes of one shape.
 struct Series {
     shape: Shape,
-    methods: Vec<Method>,
+    methods: Vec<String>,
 }
 
 impl Experiment {
@@ -99,16 +111,28 @@ impl Experiment {
             Experiment::Tasks => "tasks",
             Experiment::Alpha(_) => "alpha",
             Experiment::Threshold(_) => "threshold",
+            Experiment::Backbones { .. } => "backbones",
+            Experiment::Transfer { .. } => "transfer",
+        }
+    }
+
+    /// What sets it apart from others of its name: an encoder, or the data set that one was trained on.
+    pub(crate) fn subject(&self) -> &str {
+        match self {
+            Experiment::Backbones { encoder } => encoder,
+            Experiment::Transfer { trained_on } => trained_on,
+            _ => "",
         }
     }
 
     /// The methods of the paper's table.
     fn methods(&self) -> &'static [&'static str] {
         match self {
-            Experiment::Main => &["proto", "rankstat", "gcd", "shc", "ukc"],
-            Experiment::RealTime => &["proto", "rankstat", "shc", "shc:boost=1.1", "ukc"],
-            Experiment::Large(_) => &["proto", "rankstat", "shc", "ukc"],
-            Experiment::Queries(_) | Experiment::Tasks => &["shc", "ukc"],
+            Experiment::Main => &["proto", "rankstat", "simgcd", "ocd", "gcd", "shc", "ukc"],
+            Experiment::RealTime => &["proto", "rankstat", "ocd", "shc", "shc:boost=1.1", "ukc"],
+            Experiment::Large(_) => &["proto", "rankstat", "ocd", "shc", "ukc"],
+            Experiment::Backbones { .. } => &["proto", "shc", "ukc"],
+            Experiment::Queries(_) | Experiment::Tasks | Experiment::Transfer { .. } => &["shc", "ukc"],
             Experiment::Alpha(_) => &["ukc"],
             Experiment::Threshold(_) => &["shc"],
         }
@@ -120,11 +144,17 @@ impl Bench {
     pub fn run(&self, data: &Dataset, experiment: &Experiment, progress: &dyn Progress) -> Result<Report, LabError> {
         let mut notes = Vec::new();
         let series = self.series(data, experiment, &mut notes)?;
+        let specs: BTreeSet<&String> = series.iter().flat_map(|series| &series.methods).collect();
+        // All are built before any runs, so that a wrong name costs no time, and what is trained is trained once.
+        let mut contenders = BTreeMap::new();
+        for spec in specs {
+            contenders.insert(spec.clone(), Contender::prepare(spec, data, self, progress)?);
+        }
         let steps = self.episodes.saturating_mul(series.len() as u64);
-        progress.start(steps);
+        progress.start("episodes", steps);
         let mut runs = Vec::new();
         for series in &series {
-            runs.extend(self.run_series(data, experiment, series, progress, &mut notes)?);
+            runs.extend(self.run_series(data, experiment, series, &contenders, progress, &mut notes)?);
         }
         let settings = Settings::new(self, data, experiment);
         Ok(Report::new(settings, runs, notes))
@@ -137,17 +167,18 @@ impl Bench {
         experiment: &Experiment,
         notes: &mut Vec<String>,
     ) -> Result<Vec<Series>, LabError> {
-        let names: Vec<&str> = if self.methods.is_empty() {
-            experiment.methods().to_vec()
-        } else {
-            self.methods.iter().map(String::as_str).collect()
-        };
-        let parse = |specs: &[String]| -> Result<Vec<Method>, LabError> {
-            Ok(specs
-                .iter()
-                .map(|spec| Method::parse(spec, self.seed))
-                .collect::<Result<_, _>>()?)
-        };
+        let mut names: Vec<&str> = self.methods.iter().map(String::as_str).collect();
+        if names.is_empty() {
+            names = experiment.methods().to_vec();
+            // Asked for by name it fails, and says so.
+            if let Some(reason) = Contender::cannot_learn(data) {
+                let before = names.len();
+                names.retain(|name| !Contender::learns(name));
+                if names.len() < before {
+                    notes.push(reason);
+                }
+            }
+        }
         let plain: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let varied = |parameter: &str, values: Vec<String>| -> Vec<String> {
             let all = names
@@ -157,7 +188,11 @@ impl Bench {
         };
         let mut shapes = vec![self.shape];
         let specs = match experiment {
-            Experiment::Main | Experiment::RealTime | Experiment::Large(_) => plain,
+            Experiment::Main
+            | Experiment::RealTime
+            | Experiment::Large(_)
+            | Experiment::Backbones { .. }
+            | Experiment::Transfer { .. } => plain,
             Experiment::Alpha(values) => varied("alpha", values.iter().map(f64::to_string).collect()),
             Experiment::Threshold(values) => varied("t", values.iter().map(usize::to_string).collect()),
             Experiment::Queries(values) => {
@@ -190,15 +225,11 @@ impl Bench {
                 reason,
             });
         }
-        shapes
-            .into_iter()
-            .map(|shape| {
-                Ok(Series {
-                    shape,
-                    methods: parse(&specs)?,
-                })
-            })
-            .collect()
+        let series = shapes.into_iter().map(|shape| Series {
+            shape,
+            methods: specs.clone(),
+        });
+        Ok(series.collect())
     }
 
     fn run_series(
@@ -206,6 +237,7 @@ impl Bench {
         data: &Dataset,
         experiment: &Experiment,
         series: &Series,
+        contenders: &BTreeMap<String, Contender>,
         progress: &dyn Progress,
         notes: &mut Vec<String>,
     ) -> Result<Vec<Run>, LabError> {
@@ -232,29 +264,17 @@ impl Bench {
                 let (episode, mode) = self
                     .draw(&pool, experiment, shape, number)
                     .map_err(|source| self.cannot_draw(data, source))?;
-                let failed = |method: &str| {
-                    let method = method.to_owned();
-                    move |source| LabError::Discover {
-                        method,
-                        episode: number,
-                        source,
-                    }
-                };
-                let task = trial::task(data.features(), &episode, self.prototypes).map_err(failed("the task"))?;
-                let outcomes = series
-                    .methods
-                    .iter()
-                    .map(|method| trial::run(method, &task, &episode.truth, &mode).map_err(failed(method.spec())))
-                    .collect();
+                let trial = Trial::new(data, episode, mode, self, number)?;
+                let outcomes = series.methods.iter().map(|spec| trial.run(&contenders[spec])).collect();
                 progress.step();
                 outcomes
             })
             .collect();
         // The first failure in the order of the episodes, whichever thread came to one first.
         let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let runs = series.methods.iter().enumerate().map(|(at, method)| {
+        let runs = series.methods.iter().enumerate().map(|(at, spec)| {
             let of_method = outcomes.iter().map(|episode| &episode[at]);
-            Run::new(method.spec(), shape, of_method)
+            Run::new(spec, shape, experiment, data.set(), of_method)
         });
         Ok(runs.collect())
     }
@@ -291,7 +311,7 @@ impl Bench {
         }
     }
 
-    fn cannot_draw(&self, data: &Dataset, source: EpisodeError) -> LabError {
+    pub(crate) fn cannot_draw(&self, data: &Dataset, source: EpisodeError) -> LabError {
         let hint = match source {
             EpisodeError::TooFewItems { .. } => {
                 "; ask for fewer queries or examples, or leave such classes out with --short-classes skip"

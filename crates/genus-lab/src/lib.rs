@@ -30,26 +30,36 @@
 //! ```
 
 mod baselines;
+mod charts;
+mod contender;
 mod dataset;
 mod digits;
 mod experiment;
 pub mod figures;
+mod machine;
+mod paper;
+mod plot;
 mod report;
+mod study;
 pub mod training;
 mod trial;
 
 use thiserror::Error;
 
 pub use baselines::{SimGcd, SimGcdClassifier, SimGcdError, SimGcdInit};
-pub use dataset::Dataset;
+pub use charts::Figure;
+pub use dataset::{ClassLists, Dataset};
 pub use digits::{DigitsResult, DigitsTask};
 pub use experiment::{Bench, Experiment, LargeSettings};
+pub use machine::Machine;
+pub use paper::{PaperCell, PaperCounts, Place, paper_cell, paper_counts};
 pub use report::{AccuracySummary, Categories, EpisodeFigures, Interval, OtherMetrics, Report, Run, Settings};
+pub use study::{ALPHAS, QUERIES, Study, THRESHOLDS};
 
 /// Hears how far a long run has come. Called from several threads.
 pub trait Progress: Sync {
-    /// The run begins; it has so many steps.
-    fn start(&self, steps: u64);
+    /// Something begins, and has so many steps; whatever began before is over.
+    fn start(&self, what: &str, steps: u64);
     /// One step is done.
     fn step(&self);
 }
@@ -58,7 +68,7 @@ pub trait Progress: Sync {
 pub struct Silent;
 
 impl Progress for Silent {
-    fn start(&self, _steps: u64) {}
+    fn start(&self, _what: &str, _steps: u64) {}
     fn step(&self) {}
 }
 
@@ -91,6 +101,16 @@ pub enum LabError {
         episode: u64,
         /// What is wrong.
         source: genus_core::DiscoverError,
+    },
+    /// A baseline failed.
+    #[error("{method}, episode {episode}: {problem}")]
+    Baseline {
+        /// The method.
+        method: String,
+        /// The number of the episode, from zero.
+        episode: u64,
+        /// What is wrong.
+        problem: String,
     },
     /// The features have no labels.
     #[error("{data}: no row has a label, and without labels nothing can be scored")]

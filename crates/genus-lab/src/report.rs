@@ -6,31 +6,39 @@ use std::time::Duration;
 
 use genus_core::episode::Shape;
 use genus_core::metrics::{Accuracy, Convention, Summary};
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::machine::Machine;
+use crate::paper::{PaperCell, Place, paper_cell};
 use crate::trial::Outcome;
 use crate::{Bench, Dataset, Experiment};
 
 /// The result of an experiment. Accuracies are fractions.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// What was run.
     #[serde(flatten)]
     pub settings: Settings,
     /// What the reader should know: shapes and classes that were left out.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// One entry a method and setting.
     pub runs: Vec<Run>,
 }
 
 /// What was run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// The experiment.
-    pub experiment: &'static str,
+    pub experiment: String,
     /// The feature file.
     pub features: String,
+    /// Which of the paper's data sets it is, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
+    /// The fingerprint of the encoder that made the features, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoder: Option<String>,
     /// How many classes episodes are drawn from.
     pub classes: usize,
     /// Known classes of an episode.
@@ -48,16 +56,18 @@ pub struct Settings {
     /// How examples became prototypes.
     pub prototypes: String,
     /// The settings of the large-scale experiment.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub large: Option<LargeReport>,
     /// The metric of `all`, `old` and `new`.
-    pub metric: &'static str,
+    pub metric: String,
     /// The version of Genus.
-    pub version: &'static str,
+    pub version: String,
+    /// The machine.
+    pub machine: Machine,
 }
 
 /// The settings of the large-scale experiment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LargeReport {
     /// How many queries were clustered; the authors' order clusters the first two batches.
     pub subset: usize,
@@ -70,11 +80,13 @@ pub struct LargeReport {
 }
 
 /// A mean and half the width of its 95 % interval; `null` where there is nothing to average.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Interval {
     /// The mean.
+    #[serde(deserialize_with = "number_or_nothing")]
     pub mean: f64,
     /// Half the width of the interval.
+    #[serde(deserialize_with = "number_or_nothing")]
     pub ci95: f64,
 }
 
@@ -88,7 +100,7 @@ impl From<Summary> for Interval {
 }
 
 /// The three accuracies of a convention.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct AccuracySummary {
     /// Over all queries.
     pub all: Interval,
@@ -99,11 +111,12 @@ pub struct AccuracySummary {
 }
 
 /// How many categories were found.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Categories {
     /// The mean number.
     pub mean: f64,
     /// Half the width of its interval.
+    #[serde(deserialize_with = "number_or_nothing")]
     pub ci95: f64,
     /// The true number.
     pub truth: usize,
@@ -112,13 +125,19 @@ pub struct Categories {
 }
 
 /// One method's result in one setting.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     /// The name of the method.
     pub method: String,
     /// The parameters that differ from the defaults.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
+    /// The encoder in an experiment on encoders, the data set that was trained on in one on transfer.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub subject: String,
+    /// The data set, where a report has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
     /// The shape of the episodes.
     pub way: usize,
     /// Examples of a known class.
@@ -135,6 +154,9 @@ pub struct Run {
     pub new: Interval,
     /// The number of categories; absent where queries were judged one by one.
     pub k: Option<Categories>,
+    /// What the paper has in its place, in %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paper: Option<PaperCell>,
     /// Other conventions and indices.
     pub metrics: OtherMetrics,
     /// The episodes one by one.
@@ -145,11 +167,11 @@ pub struct Run {
 }
 
 /// Other conventions and indices.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OtherMetrics {
     /// By the name of the convention.
     #[serde(flatten)]
-    pub conventions: BTreeMap<&'static str, AccuracySummary>,
+    pub conventions: BTreeMap<String, AccuracySummary>,
     /// Normalised mutual information.
     pub nmi: Interval,
     /// Adjusted Rand index.
@@ -157,24 +179,34 @@ pub struct OtherMetrics {
 }
 
 /// One episode, by the paper's metric.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct EpisodeFigures {
     /// Accuracy over all queries.
+    #[serde(deserialize_with = "number_or_nothing")]
     pub all: f64,
     /// Over queries of known classes.
+    #[serde(deserialize_with = "number_or_nothing")]
     pub old: f64,
     /// Over queries of new classes.
+    #[serde(deserialize_with = "number_or_nothing")]
     pub new: f64,
     /// The number of categories found.
     pub k: Option<usize>,
+}
+
+/// JSON has no NaN: where there was nothing to average it says `null`.
+fn number_or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
 impl Settings {
     pub(crate) fn new(bench: &Bench, data: &Dataset, experiment: &Experiment) -> Self {
         let Shape { way, shot, new, query } = bench.shape;
         Self {
-            experiment: experiment.name(),
+            experiment: experiment.name().to_owned(),
             features: data.name().to_owned(),
+            set: data.set().map(str::to_owned),
+            encoder: data.encoder().map(str::to_owned),
             classes: data.pool().classes().len(),
             way,
             shot,
@@ -192,14 +224,21 @@ impl Settings {
                 }),
                 _ => None,
             },
-            metric: Convention::Paper.name(),
-            version: env!("CARGO_PKG_VERSION"),
+            metric: Convention::Paper.name().to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            machine: Machine::this(),
         }
     }
 }
 
 impl Run {
-    pub(crate) fn new<'a>(spec: &str, shape: Shape, outcomes: impl Iterator<Item = &'a Outcome> + Clone) -> Self {
+    pub(crate) fn new<'a>(
+        spec: &str,
+        shape: Shape,
+        experiment: &Experiment,
+        set: Option<&str>,
+        outcomes: impl Iterator<Item = &'a Outcome> + Clone,
+    ) -> Self {
         let mut parts = spec.split(':');
         let method = parts.next().unwrap_or_default().to_owned();
         let parameters = parts
@@ -231,6 +270,8 @@ impl Run {
         Self {
             method,
             parameters,
+            subject: experiment.subject().to_owned(),
+            data: None,
             way: shape.way,
             shot: shape.shot,
             new_classes: shape.new,
@@ -239,12 +280,21 @@ impl Run {
             old: paper.old,
             new: paper.new,
             k,
+            paper: set.and_then(|set| {
+                paper_cell(Place {
+                    table: experiment.name(),
+                    shape,
+                    subject: experiment.subject(),
+                    method: spec,
+                    set,
+                })
+            }),
             metrics: OtherMetrics {
                 conventions: Convention::ALL
                     .iter()
                     .enumerate()
                     .skip(1)
-                    .map(|(at, other)| (other.name(), convention(at)))
+                    .map(|(at, other)| (other.name().to_owned(), convention(at)))
                     .collect(),
                 nmi: summary(&|outcome| outcome.nmi),
                 ari: summary(&|outcome| outcome.ari),
@@ -287,46 +337,131 @@ impl Report {
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
+    /// The runs of several reports as one, as of one encoder after the other; `None` of no reports.
+    pub fn combined(reports: Vec<Report>) -> Option<Report> {
+        let several = reports
+            .iter()
+            .any(|report| report.settings.features != reports[0].settings.features);
+        let mut reports = reports.into_iter();
+        let mut combined = reports.next()?;
+        let named = |report: &mut Report| {
+            let name = report.settings.set.clone().unwrap_or(report.settings.features.clone());
+            report
+                .runs
+                .iter_mut()
+                .for_each(|run| run.data = several.then(|| name.clone()));
+        };
+        named(&mut combined);
+        for mut report in reports {
+            named(&mut report);
+            if !combined
+                .settings
+                .features
+                .split(", ")
+                .any(|name| name == report.settings.features)
+            {
+                combined.settings.features += &format!(", {}", report.settings.features);
+            }
+            if combined.settings.encoder != report.settings.encoder {
+                combined.settings.encoder = None;
+            }
+            if combined.settings.set != report.settings.set {
+                combined.settings.set = None;
+            }
+            combined.notes.extend(report.notes);
+            combined.runs.extend(report.runs);
+        }
+        Some(combined)
+    }
+
     /// The report as two Markdown tables: the paper's metric, then the other conventions.
     pub fn markdown(&self) -> String {
         let several_shapes = self.runs.iter().any(|run| run.shape() != self.runs[0].shape());
-        let setting = |run: &Run| if several_shapes { vec![run.shape()] } else { Vec::new() };
-        let mut main = Table::new(
-            (if several_shapes { vec!["Setting"] } else { vec![] })
+        let with_paper = self.runs.iter().any(|run| run.paper.is_some());
+        let subject = match &*self.settings.experiment {
+            _ if self.runs.iter().all(|run| run.subject.is_empty()) => None,
+            "transfer" => Some("Trained on"),
+            _ => Some("Encoder"),
+        };
+        let with_data = self.runs.iter().any(|run| run.data.is_some());
+        let lead = |header: bool, run: Option<&Run>| {
+            let mut cells = Vec::new();
+            let mut add = |title: &str, cell: Option<String>| {
+                cells.push(if header {
+                    title.to_owned()
+                } else {
+                    cell.unwrap_or_default()
+                });
+            };
+            if let Some(title) = subject {
+                add(title, run.map(|run| run.subject.clone()));
+            }
+            if with_data {
+                add("Data", run.and_then(|run| run.data.clone()));
+            }
+            if several_shapes {
+                add("Setting", run.map(Run::shape));
+            }
+            add("Method", run.map(Run::title));
+            cells
+        };
+        let header = |more: &[&str]| {
+            lead(true, None)
                 .into_iter()
-                .chain(["Method", "All", "Old", "New", "K", "K error"]),
-        );
-        let mut other = Table::new(
-            (if several_shapes { vec!["Setting"] } else { vec![] })
-                .into_iter()
-                .chain(["Method", "authors-v2", "gcd-v1", "gcd-v2", "NMI", "ARI"]),
-        );
+                .chain(more.iter().map(|&title| title.to_owned()))
+                .collect()
+        };
+        let mut columns = vec!["All", "Old", "New", "K", "K error"];
+        if with_paper {
+            columns.push("Paper");
+        }
+        let leading = lead(true, None).len();
+        let mut main = Table::new(header(&columns), leading);
+        let mut other = Table::new(header(&["authors-v2", "gcd-v1", "gcd-v2", "NMI", "ARI"]), leading);
+        let mut doubts = Vec::new();
         for run in &self.runs {
             let never_new = run.new.mean == 0.0;
-            main.row(
-                setting(run).into_iter().chain([
-                    run.title(),
-                    percent(run.all),
-                    percent(run.old),
-                    if never_new { "–".to_owned() } else { percent(run.new) },
-                    run.k
-                        .map_or("–".to_owned(), |k| format!("{:.1} of {}", k.mean, k.truth)),
-                    run.k.map_or("–".to_owned(), |k| format!("{:.1}", k.error)),
-                ]),
-            );
+            let mut cells = lead(false, Some(run));
+            cells.extend([
+                percent(run.all),
+                percent(run.old),
+                if never_new { "–".to_owned() } else { percent(run.new) },
+                run.k
+                    .map_or("–".to_owned(), |k| format!("{:.1} of {}", k.mean, k.truth)),
+                run.k.map_or("–".to_owned(), |k| format!("{:.1}", k.error)),
+            ]);
+            if with_paper {
+                cells.push(run.paper.as_ref().map_or("–".to_owned(), |cell| {
+                    let new = cell.new.map_or("–".to_owned(), |new| format!("{new:.1}"));
+                    let mark = match &cell.doubt {
+                        None => String::new(),
+                        Some(doubt) => {
+                            let known = doubts.iter().position(|other| other == doubt);
+                            let number = known.unwrap_or_else(|| {
+                                doubts.push(doubt.clone());
+                                doubts.len() - 1
+                            });
+                            format!(" [{}]", number + 1)
+                        }
+                    };
+                    format!("{:.1} / {:.1} / {new}{mark}", cell.all, cell.old)
+                }));
+            }
+            main.row(cells);
             let three = |name: &str| {
                 run.metrics.conventions.get(name).map_or(String::new(), |a| {
                     format!("{} / {} / {}", short(a.all), short(a.old), short(a.new))
                 })
             };
-            other.row(setting(run).into_iter().chain([
-                run.title(),
+            let mut cells = lead(false, Some(run));
+            cells.extend([
                 three("authors-v2"),
                 three("gcd-v1"),
                 three("gcd-v2"),
                 short(run.metrics.nmi),
                 short(run.metrics.ari),
-            ]));
+            ]);
+            other.row(cells);
         }
         let mut text = String::new();
         let s = &self.settings;
@@ -353,11 +488,19 @@ impl Report {
                 s.experiment, s.features, s.episodes, s.way, s.shot, s.new, s.query, s.classes, s.seed
             ),
         };
-        let _ = write!(
+        let beside = if with_paper {
+            " The paper's figures stand beside (All / Old / New)."
+        } else {
+            ""
+        };
+        let _ = writeln!(
             text,
-            "Accuracy in % by the paper's metric, ± half the 95 % interval.\n\n{main}\nOther conventions (All / Old / New in %) \
-             and indices:\n\n{other}"
+            "Accuracy in % by the paper's metric, ± half the 95 % interval.{beside}\n\n{main}"
         );
+        for (number, doubt) in doubts.iter().enumerate() {
+            let _ = writeln!(text, "[{}] In the paper: {doubt}.\n", number + 1);
+        }
+        let _ = write!(text, "Other conventions (All / Old / New in %) and indices:\n\n{other}");
         for note in &self.notes {
             let _ = writeln!(text, "\nNote: {note}.");
         }
@@ -389,19 +532,24 @@ fn short(interval: Interval) -> String {
 }
 
 /// A Markdown table whose columns line up as plain text too.
-struct Table {
+pub(crate) struct Table {
     rows: Vec<Vec<String>>,
+    /// How many columns are text; the others are numbers.
+    texts: usize,
 }
 
 impl Table {
-    fn new<'a>(header: impl Iterator<Item = &'a str>) -> Self {
+    pub(crate) fn new(header: Vec<String>, texts: usize) -> Self {
         Self {
-            rows: vec![header.map(str::to_owned).collect()],
+            rows: vec![header],
+            texts,
         }
     }
 
-    fn row(&mut self, cells: impl Iterator<Item = String>) {
-        self.rows.push(cells.collect());
+    pub(crate) fn row(&mut self, mut cells: Vec<String>) {
+        // A name may hold what ends a cell.
+        cells.iter_mut().for_each(|cell| *cell = cell.replace('|', "\\|"));
+        self.rows.push(cells);
     }
 }
 
@@ -416,7 +564,7 @@ impl std::fmt::Display for Table {
                 .unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
-        let numbers = |column: usize| !["Setting", "Method"].contains(&&*self.rows[0][column]);
+        let numbers = |column: usize| column >= self.texts;
         for (at, row) in self.rows.iter().enumerate() {
             for (column, cell) in row.iter().enumerate() {
                 let fill = " ".repeat(widths[column] - cell.chars().count());

@@ -10,6 +10,9 @@ use genus_core::{
     TwoStep,
 };
 
+use crate::contender::Contender;
+use crate::{Bench, Dataset, LabError};
+
 /// How queries are handed to a method.
 #[derive(Clone, Debug)]
 pub(crate) enum Mode {
@@ -37,8 +40,106 @@ pub(crate) struct Outcome {
     pub(crate) time: Duration,
 }
 
+/// One episode, and all that its methods share.
+pub(crate) struct Trial<'a> {
+    pub(crate) data: &'a Dataset,
+    pub(crate) episode: Episode,
+    pub(crate) task: Task,
+    pub(crate) mode: Mode,
+    pub(crate) seed: u64,
+    number: u64,
+}
+
+impl<'a> Trial<'a> {
+    /// The trial of an episode that was drawn.
+    pub(crate) fn new(
+        data: &'a Dataset,
+        episode: Episode,
+        mode: Mode,
+        bench: &Bench,
+        number: u64,
+    ) -> Result<Self, LabError> {
+        let task = task(data.features(), &episode, bench.prototypes).map_err(|source| LabError::Discover {
+            method: "the task".to_owned(),
+            episode: number,
+            source,
+        })?;
+        Ok(Self {
+            data,
+            episode,
+            task,
+            mode,
+            seed: bench.seed,
+            number,
+        })
+    }
+
+    /// What a method finds when it sees all queries at once, or in two steps.
+    pub(crate) fn discover(&self, contender: &Contender) -> Result<Discovery, LabError> {
+        let Some(method) = contender.method() else {
+            return contender.discover(self);
+        };
+        let discovery = match &self.mode {
+            Mode::Batch | Mode::RealTime => method.discover(&self.task),
+            Mode::TwoStep {
+                subset,
+                centre_norm,
+                refine,
+            } => {
+                let two_step = TwoStep {
+                    method: ByReference(method),
+                    subset: subset.clone(),
+                    centre_norm: *centre_norm,
+                    refine: *refine,
+                };
+                two_step.discover(&self.task)
+            }
+        };
+        discovery.map_err(|source| self.failed(contender, source))
+    }
+
+    /// Runs a method and judges it.
+    pub(crate) fn run(&self, contender: &Contender) -> Result<Outcome, LabError> {
+        let start = Instant::now();
+        let (task, truth) = (&self.task, &self.episode.truth);
+        if !matches!(self.mode, Mode::RealTime) {
+            let discovery = self.discover(contender)?;
+            return Ok(judge(&discovery, truth, start.elapsed()));
+        }
+        let categories = match contender.method() {
+            None => contender.one_by_one(self)?,
+            Some(method) => {
+                let judged = match method.rule() {
+                    Some(rule) => RealTime::new(task, rule.clone()).map(|rule| rule.judge_all(task)),
+                    None => one_by_one(method, task),
+                };
+                judged.map_err(|source| self.failed(contender, source))?
+            }
+        };
+        Ok(judge_one_by_one(task.known(), &categories, truth, start.elapsed()))
+    }
+
+    /// Says which method failed, and when.
+    pub(crate) fn failed(&self, contender: &Contender, source: DiscoverError) -> LabError {
+        LabError::Discover {
+            method: contender.spec().to_owned(),
+            episode: self.number,
+            source,
+        }
+    }
+
+    /// The same of a baseline.
+    pub(crate) fn baseline_failed(&self, contender: &Contender, problem: impl ToString) -> LabError {
+        LabError::Baseline {
+            method: contender.spec().to_owned(),
+            episode: self.number,
+            problem: problem.to_string(),
+        }
+    }
+}
+
 /// The task of an episode.
-pub(crate) fn task(features: &Features, episode: &Episode, kind: Prototypes) -> Result<Task, DiscoverError> {
+fn task(features: &Features, episode: &Episode, kind: Prototypes) -> Result<Task, DiscoverError> {
     let names: Vec<String> = episode.support_classes.iter().map(|class| class.to_string()).collect();
     let support = Support::new(features.select(&episode.support), &names)?;
     Ok(Task::with_prototypes(
@@ -46,38 +147,6 @@ pub(crate) fn task(features: &Features, episode: &Episode, kind: Prototypes) -> 
         features.select(&episode.queries),
         kind,
     )?)
-}
-
-/// Runs a method on a task and judges it.
-pub(crate) fn run(method: &Method, task: &Task, truth: &[usize], mode: &Mode) -> Result<Outcome, DiscoverError> {
-    let start = Instant::now();
-    match mode {
-        Mode::Batch => {
-            let discovery = method.discover(task)?;
-            Ok(judge(&discovery, truth, start.elapsed()))
-        }
-        Mode::TwoStep {
-            subset,
-            centre_norm,
-            refine,
-        } => {
-            let two_step = TwoStep {
-                method: ByReference(method),
-                subset: subset.clone(),
-                centre_norm: *centre_norm,
-                refine: *refine,
-            };
-            let discovery = two_step.discover(task)?;
-            Ok(judge(&discovery, truth, start.elapsed()))
-        }
-        Mode::RealTime => {
-            let categories = match method.rule() {
-                Some(rule) => RealTime::new(task, rule.clone())?.judge_all(task),
-                None => one_by_one(method, task)?,
-            };
-            Ok(judge_one_by_one(task.known(), &categories, truth, start.elapsed()))
-        }
-    }
 }
 
 struct ByReference<'a>(&'a Method);

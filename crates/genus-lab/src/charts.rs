@@ -1,0 +1,115 @@
+//! The charts that go with a report.
+
+use crate::figures::{Curve, CurveChart, CurvePoint};
+use crate::report::{Interval, Report, Run};
+
+/// A drawing and what it is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// The name of its file, without an ending.
+    pub name: String,
+    /// What it shows, in a few words.
+    pub title: String,
+    /// The drawing, as an SVG file.
+    pub svg: String,
+}
+
+impl Report {
+    /// The chart of an experiment that varies one setting: queries a class, α or t. Others have none.
+    pub fn chart(&self) -> Option<Figure> {
+        let (parameter, title, axis) = match &*self.settings.experiment {
+            "queries" => ("", "Accuracy and queries a class", "Queries a class"),
+            "alpha" => ("alpha", "Accuracy and α", "α"),
+            "threshold" => ("t", "Accuracy and t", "t: clusters of more items are kept"),
+            _ => return None,
+        };
+        let position = |run: &Run| match parameter {
+            "" => Some(run.query as f64),
+            name => run.parameters.get(name)?.parse().ok(),
+        };
+        // One line a method, apart from what is varied.
+        let mut lines: Vec<(String, Vec<&Run>)> = Vec::new();
+        for run in &self.runs {
+            let mut other = run.clone();
+            other.parameters.remove(parameter);
+            let name = other.title();
+            match lines.iter_mut().find(|line| line.0 == name) {
+                Some(line) => line.1.push(run),
+                None => lines.push((name, vec![run])),
+            }
+        }
+        let curve = |name: &str, runs: &[&Run], side: Side| Curve {
+            name: name.to_owned(),
+            points: runs
+                .iter()
+                .filter_map(|run| {
+                    let Interval { mean, ci95 } = side.of(run);
+                    Some(CurvePoint {
+                        x: position(run)?,
+                        mean: 100.0 * mean,
+                        half: 100.0 * ci95,
+                    })
+                })
+                .collect(),
+            paper: runs
+                .iter()
+                .filter_map(|run| Some((position(run)?, side.in_paper(run)?)))
+                .collect(),
+        };
+        let curves = match &lines[..] {
+            // A single method has room for all three accuracies.
+            [(_, runs)] => [("All", Side::All), ("Old", Side::Old), ("New", Side::New)]
+                .map(|(name, side)| curve(name, runs, side))
+                .to_vec(),
+            lines => lines.iter().map(|(name, runs)| curve(name, runs, Side::All)).collect(),
+        };
+        let settings = &self.settings;
+        let method = if lines.len() == 1 {
+            format!("{}, ", lines[0].0)
+        } else {
+            String::new()
+        };
+        let chart = CurveChart {
+            title: format!("{title}: {}", settings.features),
+            subtitle: format!(
+                "{method}{}-way {}-shot {}-new, {} episodes a point, band: 95 % interval",
+                settings.way, settings.shot, settings.new, settings.episodes
+            ),
+            x: axis.to_owned(),
+            y: if lines.len() == 1 { "Accuracy, %" } else { "All, %" }.to_owned(),
+            curves,
+        };
+        Some(Figure {
+            name: settings.experiment.clone(),
+            title: title.to_owned(),
+            svg: chart.svg(),
+        })
+    }
+}
+
+/// One of the three accuracies.
+#[derive(Clone, Copy)]
+enum Side {
+    All,
+    Old,
+    New,
+}
+
+impl Side {
+    fn of(self, run: &Run) -> Interval {
+        match self {
+            Side::All => run.all,
+            Side::Old => run.old,
+            Side::New => run.new,
+        }
+    }
+
+    fn in_paper(self, run: &Run) -> Option<f64> {
+        let cell = run.paper.as_ref()?;
+        match self {
+            Side::All => Some(cell.all),
+            Side::Old => Some(cell.old),
+            Side::New => cell.new,
+        }
+    }
+}

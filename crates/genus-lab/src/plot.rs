@@ -1,0 +1,176 @@
+//! Single episodes to look at: maps of what methods found, and confusion matrices.
+
+use std::collections::BTreeMap;
+
+use genus_core::metrics::{Convention, Judged, accuracy, classes_of_clusters};
+use genus_core::{Category, Discovery};
+
+use crate::charts::Figure;
+use crate::contender::Contender;
+use crate::figures::{Confusion, MapGrid, MapPanel, MapRow, Projection};
+use crate::trial::{Mode, Trial};
+use crate::{Bench, Dataset, LabError, Progress};
+
+/// The methods of the paper's figure.
+const METHODS: [&str; 3] = ["ukc", "shc", "rankstat"];
+
+impl Bench {
+    /// Draws the first episodes as maps, the truth beside what every method found, and for every method a confusion matrix
+    /// of the first one. `episodes` of the bench says how many maps there are.
+    pub fn plot(
+        &self,
+        data: &Dataset,
+        projection: Projection,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Figure>, LabError> {
+        let methods: Vec<String> = match self.methods.is_empty() {
+            true => METHODS.map(str::to_owned).to_vec(),
+            false => self.methods.clone(),
+        };
+        let contenders = methods
+            .iter()
+            .map(|spec| Contender::prepare(spec, data, self, progress))
+            .collect::<Result<Vec<_>, _>>()?;
+        let needed = self.shape.shot.saturating_add(self.shape.query);
+        let (pool, _) = data
+            .pool()
+            .clone()
+            .with_at_least(needed, self.short_classes)
+            .map_err(|source| self.cannot_draw(data, source))?;
+        progress.start("episodes", self.episodes);
+        let mut rows = Vec::new();
+        let mut figures = Vec::new();
+        for number in 0..self.episodes {
+            let episode = pool
+                .episode(self.shape, self.seed, number)
+                .map_err(|source| self.cannot_draw(data, source))?;
+            let names: Vec<&String> = episode.classes.iter().map(|&class| &pool.classes()[class]).collect();
+            let trial = Trial::new(data, episode, Mode::Batch, self, number)?;
+            let known = trial.task.known();
+            let truth = (0..known)
+                .chain(trial.episode.truth.iter().copied())
+                .map(|class| category(class, known));
+            let mut panels = vec![MapPanel {
+                categories: truth.collect(),
+                caption: format!("{known} known, {} new classes", names.len() - known),
+            }];
+            for contender in &contenders {
+                let discovery = trial.discover(contender)?;
+                let matched = Matched::new(&discovery, &trial.episode.truth);
+                panels.push(MapPanel {
+                    categories: matched.points.iter().map(|&class| category(class, known)).collect(),
+                    caption: format!("All {:.1} %", 100.0 * matched.all),
+                });
+                if number == 0 {
+                    figures.push(self.confusion(data, contender.spec(), &names, &trial, &matched));
+                }
+            }
+            rows.push(MapRow {
+                name: format!("Episode {}", number + 1),
+                points: projection.points(trial.task.points(), self.seed),
+                known,
+                panels,
+            });
+            progress.step();
+        }
+        let columns = std::iter::once("truth".to_owned()).chain(methods);
+        let map = MapGrid {
+            title: format!("What was found: {}", data.name()),
+            subtitle: format!(
+                "{} with {} queries a class, {projection}, seed {}",
+                self.shape, self.shape.query, self.seed
+            ),
+            columns: columns.collect(),
+            truth: true,
+            rows,
+        };
+        figures.insert(
+            0,
+            Figure {
+                name: "map".to_owned(),
+                title: "Episodes in the plane".to_owned(),
+                svg: map.svg(),
+            },
+        );
+        Ok(figures)
+    }
+
+    fn confusion(&self, data: &Dataset, spec: &str, names: &[&String], trial: &Trial, matched: &Matched) -> Figure {
+        let known = trial.task.known();
+        let columns = matched
+            .points
+            .iter()
+            .map(|&class| class + 1)
+            .max()
+            .unwrap_or(0)
+            .max(names.len());
+        let mut counts = vec![vec![0; columns]; names.len()];
+        for (&class, &found) in trial.episode.truth.iter().zip(&matched.points[known..]) {
+            counts[class][found] += 1;
+        }
+        let column_name = |column: usize| match names.get(column) {
+            Some(name) if column < known => (*name).clone(),
+            _ => format!("new {}", column + 1 - known),
+        };
+        let confusion = Confusion {
+            title: format!("{spec}: {}", data.name()),
+            subtitle: format!("Episode 1 of {}, seed {}", self.shape, self.seed),
+            rows: names.iter().map(|&name| name.clone()).collect(),
+            columns: (0..columns).map(column_name).collect(),
+            counts,
+            known_rows: known,
+            known_columns: known,
+        };
+        let file: String = spec
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' })
+            .collect();
+        Figure {
+            name: format!("confusion-{file}"),
+            title: format!("Where {spec} put the first episode"),
+            svg: confusion.svg(),
+        }
+    }
+}
+
+fn category(class: usize, known: usize) -> Category {
+    if class < known {
+        Category::Known(class)
+    } else {
+        Category::Novel(class - known)
+    }
+}
+
+/// What a method found, in the numbers of the true classes as far as they are matched.
+struct Matched {
+    /// The class of every prototype and query; groups that are no class have the numbers after the last.
+    points: Vec<usize>,
+    all: f64,
+}
+
+impl Matched {
+    fn new(discovery: &Discovery, truth: &[usize]) -> Self {
+        let judged = Judged {
+            known: discovery.prototype_clusters(),
+            clusters: discovery.query_clusters(),
+            truth,
+        };
+        let mut classes: BTreeMap<usize, usize> = classes_of_clusters(&judged).into_iter().collect();
+        let mut next = truth
+            .iter()
+            .map(|&class| class + 1)
+            .max()
+            .unwrap_or(0)
+            .max(discovery.known());
+        let queries = judged.clusters.iter().map(|&cluster| {
+            *classes.entry(cluster).or_insert_with(|| {
+                next += 1;
+                next - 1
+            })
+        });
+        Self {
+            points: (0..discovery.known()).chain(queries).collect(),
+            all: accuracy(&judged, Convention::Paper).all,
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Many experiments in one folder: each is written when it is done, and not run again.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use genus_core::episode::Shape;
+use genus_data::{AtomicFile, DataError};
+use serde::{Deserialize, Serialize};
+
+use crate::charts::Figure;
+use crate::figures::Projection;
+use crate::machine::Machine;
+use crate::report::Report;
+use crate::{Bench, Dataset, Experiment, LabError, LargeSettings, Progress};
+
+/// The numbers of queries that are tried, as far as the data goes.
+pub const QUERIES: [usize; 7] = [1, 5, 10, 15, 20, 25, 30];
+/// The values of α in the paper.
+pub const ALPHAS: [f64; 5] = [1.3, 1.35, 1.4, 1.45, 1.6];
+/// The values of t in the paper.
+pub const THRESHOLDS: [usize; 5] = [0, 1, 2, 3, 4];
+/// How many tasks the large-scale experiment averages.
+const TASKS: u64 = 10;
+/// How many episodes are drawn as maps.
+const MAPS: u64 = 4;
+
+/// A folder of results.
+///
+/// `SET/EXPERIMENT.json` has one report each, `figures/` the drawings, `report.md` everything to read. A report that is there
+/// already, of the same features and settings, is taken as it is: an interrupted study goes on where it was.
+pub struct Study {
+    folder: PathBuf,
+    bench: Bench,
+    sections: Vec<Section>,
+    skipped: Vec<(String, String)>,
+    run: usize,
+    reused: usize,
+}
+
+/// What the report says of one data set, or of several together.
+struct Section {
+    title: String,
+    text: String,
+}
+
+/// A report as it lies in the folder.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// A hash of everything that the report depends on.
+    key: String,
+    report: Report,
+}
+
+impl Study {
+    /// Opens a folder of results; `bench` has the number of episodes, the seed, and methods to use instead of the paper's.
+    pub fn new(folder: impl Into<PathBuf>, bench: Bench) -> Self {
+        Self {
+            folder: folder.into(),
+            bench,
+            sections: Vec::new(),
+            skipped: Vec::new(),
+            run: 0,
+            reused: 0,
+        }
+    }
+
+    /// How many reports were made, and how many were there already.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.run, self.reused)
+    }
+
+    /// What was left out, and why.
+    pub fn skipped(&self) -> &[(String, String)] {
+        &self.skipped
+    }
+
+    /// Takes note of something that is left out.
+    pub fn skip(&mut self, what: impl Into<String>, why: impl Into<String>) {
+        self.skipped.push((what.into(), why.into()));
+    }
+
+    /// Adds a text of its own to the report.
+    pub fn text(&mut self, title: impl Into<String>, text: impl Into<String>) {
+        let (title, text) = (title.into(), text.into());
+        self.sections.push(Section { title, text });
+    }
+
+    /// Runs all experiments that need one data set and one encoder.
+    pub fn data_set(&mut self, data: &Dataset, folder: &str, progress: &dyn Progress) -> Result<(), LabError> {
+        let with_shot = |shot| Bench {
+            shape: Shape {
+                shot,
+                ..self.bench.shape
+            },
+            ..self.bench.clone()
+        };
+        let large = Bench {
+            episodes: TASKS.min(self.bench.episodes),
+            ..self.bench.clone()
+        };
+        // A sweep is over its own method.
+        let swept = Bench {
+            methods: Vec::new(),
+            ..self.bench.clone()
+        };
+        let plan = [
+            ("main-5-shot", with_shot(5), Experiment::Main),
+            ("main-1-shot", with_shot(1), Experiment::Main),
+            ("realtime", self.bench.clone(), Experiment::RealTime),
+            ("large", large, Experiment::Large(LargeSettings::default())),
+            ("queries", swept.clone(), Experiment::queries(data, &self.bench)),
+            ("tasks", swept.clone(), Experiment::Tasks),
+            ("alpha", swept.clone(), Experiment::Alpha(ALPHAS.to_vec())),
+            ("threshold", swept.clone(), Experiment::Threshold(THRESHOLDS.to_vec())),
+        ];
+        let mut text = String::new();
+        for (name, bench, experiment) in plan {
+            let Some(report) = self.report(folder, name, data, &bench, &experiment, progress)? else {
+                continue;
+            };
+            let _ = writeln!(text, "### {name}\n\n{}", report.markdown());
+            if let Some(figure) = report.chart() {
+                text += &self.figure(folder, &figure)?;
+            }
+        }
+        let plot = Bench {
+            episodes: MAPS.min(self.bench.episodes),
+            ..swept
+        };
+        match plot.plot(data, Projection::Tsne, progress) {
+            Ok(figures) => {
+                let _ = writeln!(text, "### plot\n");
+                for figure in &figures {
+                    text += &self.figure(folder, figure)?;
+                }
+            }
+            Err(error) => self.skip_or_fail(&format!("{folder}: plot"), error)?,
+        }
+        self.text(data.name(), text);
+        Ok(())
+    }
+
+    /// Runs one experiment on several data sets or encoders, and puts the results into one table.
+    pub fn together(
+        &mut self,
+        title: &str,
+        name: &str,
+        parts: &[(String, &Dataset, Experiment)],
+        progress: &dyn Progress,
+    ) -> Result<(), LabError> {
+        let bench = Bench {
+            methods: Vec::new(),
+            ..self.bench.clone()
+        };
+        let mut reports = Vec::new();
+        for (folder, data, experiment) in parts {
+            let stem = format!("{name}-{}", plain(experiment.subject()));
+            reports.extend(self.report(folder, &stem, data, &bench, experiment, progress)?);
+        }
+        if let Some(report) = Report::combined(reports) {
+            self.text(title, report.markdown());
+        }
+        Ok(())
+    }
+
+    /// The report of one experiment: the one that lies in the folder, or else a new one. `None` when the data cannot give such
+    /// episodes, which is noted.
+    fn report(
+        &mut self,
+        folder: &str,
+        name: &str,
+        data: &Dataset,
+        bench: &Bench,
+        experiment: &Experiment,
+        progress: &dyn Progress,
+    ) -> Result<Option<Report>, LabError> {
+        let path = self.folder.join(folder).join(format!("{name}.json"));
+        let text = format!(
+            "{} {bench:?} {experiment:?} {} {:?}",
+            data.fingerprint(),
+            env!("CARGO_PKG_VERSION"),
+            data.set()
+        );
+        let key = blake3::hash(format!("{text} {} {:?}", data.name(), data.encoder()).as_bytes())
+            .to_hex()
+            .to_string();
+        let before = fs::read(&path)
+            .ok()
+            .and_then(|text| serde_json::from_slice::<Kept>(&text).ok());
+        if let Some(kept) = before.filter(|kept| kept.key == key) {
+            self.reused += 1;
+            return Ok(Some(kept.report));
+        }
+        let what = format!("{folder} {name}");
+        match bench.run(data, experiment, &Named(progress, &what)) {
+            Ok(report) => {
+                let kept = Kept { key, report };
+                let json = serde_json::to_string_pretty(&kept).unwrap_or_default();
+                write_file(&path, &json)?;
+                self.run += 1;
+                Ok(Some(kept.report))
+            }
+            Err(error) => {
+                self.skip_or_fail(&what, error)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// What the data cannot give is left out of a study; anything else ends it.
+    fn skip_or_fail(&mut self, what: &str, error: LabError) -> Result<(), LabError> {
+        match error {
+            LabError::Episode { .. } | LabError::NothingToRun { .. } => {
+                self.skip(what, error.to_string());
+                Ok(())
+            }
+            other => Err(other),
+        }
+    }
+
+    /// Writes a drawing; the line of the report that shows it.
+    fn figure(&self, folder: &str, figure: &Figure) -> Result<String, LabError> {
+        let name = format!("{}-{}.svg", plain(folder), figure.name);
+        write_file(&self.folder.join("figures").join(&name), &figure.svg)?;
+        Ok(format!("![{}](figures/{name})\n\n", figure.title))
+    }
+
+    /// Writes `report.md` and says where it is.
+    pub fn finish(&self) -> Result<PathBuf, LabError> {
+        let Machine {
+            system,
+            architecture,
+            processor,
+            threads,
+        } = Machine::this();
+        let mut text = format!(
+            "# Results\n\nGenus {}, {} episodes, seed {}; {system} {architecture}, {}, {threads} threads. Every table is also JSON with \
+             the figures of every episode.\n",
+            env!("CARGO_PKG_VERSION"),
+            self.bench.episodes,
+            self.bench.seed,
+            processor.as_deref().unwrap_or("unknown processor"),
+        );
+        for Section { title, text: section } in &self.sections {
+            let _ = write!(text, "\n## {title}\n\n{}\n", section.trim_end());
+        }
+        if !self.skipped.is_empty() {
+            text += "\n## Left out\n\n";
+            for (what, why) in &self.skipped {
+                let _ = writeln!(text, "- {what}: {why}");
+            }
+        }
+        let path = self.folder.join("report.md");
+        write_file(&path, &text)?;
+        Ok(path)
+    }
+}
+
+impl Experiment {
+    /// The numbers of queries that a data set has items for.
+    pub fn queries(data: &Dataset, bench: &Bench) -> Self {
+        let most = match bench.short_classes {
+            genus_core::episode::ShortClasses::Error => data.pool().smallest_class().saturating_sub(bench.shape.shot),
+            genus_core::episode::ShortClasses::Skip => usize::MAX,
+        };
+        // With nothing within reach the smallest number says which class is too small.
+        Experiment::Queries(QUERIES.into_iter().filter(|&query| query <= most.max(1)).collect())
+    }
+}
+
+/// Says what of a study is under way.
+struct Named<'a>(&'a dyn Progress, &'a str);
+
+impl Progress for Named<'_> {
+    fn start(&self, what: &str, steps: u64) {
+        self.0.start(&format!("{}: {what}", self.1), steps);
+    }
+
+    fn step(&self) {
+        self.0.step();
+    }
+}
+
+/// A name that can be part of a file's.
+fn plain(name: &str) -> String {
+    let plain = name.chars().map(|c| {
+        if c.is_alphanumeric() || "._-".contains(c) {
+            c
+        } else {
+            '-'
+        }
+    });
+    plain.collect()
+}
+
+/// Writes a file as a whole, with the folders above it.
+fn write_file(path: &Path, text: &str) -> Result<(), LabError> {
+    use std::io::Write;
+    let failed = |source| {
+        LabError::Data(DataError::Write {
+            target: path.display().to_string(),
+            source,
+            way_out: "",
+        })
+    };
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    file.commit()?;
+    Ok(())
+}
