@@ -29,6 +29,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod baselines;
+mod batches;
 mod dataset;
 mod digits;
 mod experiment;
@@ -38,6 +40,7 @@ mod trial;
 
 use thiserror::Error;
 
+pub use baselines::{CodeRadius, Ocd, OcdError, OcdTraining, SupportCode, train_on_features};
 pub use dataset::Dataset;
 pub use digits::{DigitsResult, DigitsTask};
 pub use experiment::{Bench, Experiment, LargeSettings};
