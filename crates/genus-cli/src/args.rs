@@ -235,7 +235,7 @@ pub(crate) struct Train {
     /// Begin with random weights
     #[arg(long, conflicts_with = "weights", help_heading = IMAGES)]
     pub(crate) from_scratch: bool,
-    /// What is learnt: features (contrast), or codes (ocd), which are then in hash.safetensors beside the encoder
+    /// What is learnt: features (contrast), or codes (ocd), whose head is then in hash.safetensors beside the encoder
     #[arg(long, default_value = "contrast", value_name = "contrast|ocd")]
     pub(crate) objective: ObjectiveName,
     /// How many of the last blocks are trained, or all; by default 2, 1 for ocd, and all from scratch. The authors' code trains 1
