@@ -30,6 +30,7 @@
 //! ```
 
 mod baselines;
+mod batches;
 mod charts;
 mod contender;
 mod dataset;
@@ -46,7 +47,9 @@ mod trial;
 
 use thiserror::Error;
 
-pub use baselines::{SimGcd, SimGcdClassifier, SimGcdError, SimGcdInit};
+pub use baselines::{
+    CodeRadius, Ocd, OcdError, OcdTraining, SimGcd, SimGcdClassifier, SimGcdError, SimGcdInit, SupportCode, train_on_features,
+};
 pub use charts::Figure;
 pub use dataset::{ClassLists, Dataset};
 pub use digits::{DigitsResult, DigitsTask};
@@ -101,6 +104,16 @@ pub enum LabError {
         episode: u64,
         /// What is wrong.
         source: genus_core::DiscoverError,
+    },
+    /// A baseline cannot be trained on a data set.
+    #[error("{data}: {method}: {problem}")]
+    Learning {
+        /// The data set.
+        data: String,
+        /// The method.
+        method: String,
+        /// What is wrong.
+        problem: String,
     },
     /// A baseline failed.
     #[error("{method}, episode {episode}: {problem}")]

@@ -1,5 +1,7 @@
-//! Baselines that train something in every episode.
+//! Baselines that have to be trained before they answer: once a data set (OCD), or in every episode (SimGCD).
 
+mod ocd;
 mod simgcd;
 
+pub use ocd::{CodeRadius, Ocd, OcdError, OcdTraining, SupportCode, train_on_features};
 pub use simgcd::{SimGcd, SimGcdClassifier, SimGcdError, SimGcdInit};

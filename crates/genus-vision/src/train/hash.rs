@@ -75,7 +75,7 @@ const EPSILON: f64 = 1e-5;
 /// The least length that a vector is divided by.
 const LEAST: f64 = 1e-12;
 /// Rows that are hashed at a time; fewer are filled up, so that a row's values do not depend on how many there are.
-const AT_A_TIME: usize = 64;
+const AT_A_TIME: usize = 128;
 
 impl HashShape {
     /// The names and shapes of the tensors that are trained.
