@@ -186,6 +186,38 @@ pub enum DataError {
         /// What is wrong and what to do about it; names the class.
         problem: String,
     },
+    /// A name that is not that of a data set.
+    #[error("no data set is called \"{name}\"; there are {known}")]
+    UnknownDataset {
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: String,
+    },
+    /// A folder in which nothing looks like the data set.
+    #[error(
+        "no {title} in {}; name the folder that it was unpacked into. Looked for:{}",
+        root.display(),
+        lines(looked)
+    )]
+    NoDataset {
+        /// What the data set is called.
+        title: &'static str,
+        /// The folder.
+        root: PathBuf,
+        /// Everything that was looked for.
+        looked: Vec<PathBuf>,
+    },
+    /// A data set that lacks a file or a folder.
+    #[error("{title}: {} is missing; {way_out}", path.display())]
+    MissingPiece {
+        /// What the data set is called.
+        title: &'static str,
+        /// What is missing.
+        path: PathBuf,
+        /// What to do about it.
+        way_out: String,
+    },
     /// A file that cannot be deleted.
     #[error("cannot delete {}: {source}; delete it yourself or ask its owner to", path.display())]
     Delete {
@@ -219,4 +251,9 @@ impl DataError {
             source,
         }
     }
+}
+
+/// Paths, each on a line of its own.
+fn lines(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| format!("\n  {}", path.display())).collect()
 }

@@ -28,6 +28,19 @@ pub struct ImageItem {
     pub path: PathBuf,
     /// Its class, when it is known.
     pub label: Option<String>,
+    /// Where in the file its pixels are, when the file holds many images and not one encoded image.
+    pub pixels: Option<RawPixels>,
+}
+
+/// Where the pixels of an image lie in a file: three planes (red, green, blue) of a byte a pixel, row after row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawPixels {
+    /// The place of the first byte of the red plane in the file.
+    pub offset: u64,
+    /// How many pixels a row has.
+    pub width: u32,
+    /// How many rows a plane has.
+    pub height: u32,
 }
 
 /// The images of a folder or a manifest.
@@ -60,6 +73,7 @@ pub fn list_images(path: impl AsRef<Path>) -> Result<ImageList, DataError> {
                 id: readable(path.as_os_str()),
                 path: path.to_owned(),
                 label: None,
+                pixels: None,
             }],
             skipped: Vec::new(),
         })
@@ -74,6 +88,15 @@ pub fn list_images(path: impl AsRef<Path>) -> Result<ImageList, DataError> {
 /// What is hidden is left out; links are followed, but not in circles.
 pub fn list_folder(path: impl AsRef<Path>) -> Result<ImageList, DataError> {
     let root = path.as_ref();
+    let list = walk(root)?;
+    if list.items.is_empty() {
+        return Err(no_images(root, &list.skipped));
+    }
+    Ok(list)
+}
+
+/// All images below a folder as [`list_folder`] lists them, be there any or none.
+pub(crate) fn walk(root: &Path) -> Result<ImageList, DataError> {
     let failed = |source| DataError::Read {
         path: root.to_owned(),
         source,
@@ -117,9 +140,6 @@ pub fn list_folder(path: impl AsRef<Path>) -> Result<ImageList, DataError> {
             }
         }
     }
-    if list.items.is_empty() {
-        return Err(no_images(root, &list.skipped));
-    }
     Ok(list)
 }
 
@@ -149,7 +169,7 @@ impl Folder {
     }
 }
 
-fn is_hidden(name: &OsStr) -> bool {
+pub(crate) fn is_hidden(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b".")
 }
 
@@ -176,11 +196,16 @@ fn item(root: &Path, path: PathBuf, ids: &mut HashSet<String>) -> ImageItem {
     } else {
         None
     };
-    ImageItem { id, path, label }
+    ImageItem {
+        id,
+        path,
+        label,
+        pixels: None,
+    }
 }
 
 /// A name as text: as it is, or else with the bytes that are not UTF-8, and the percent signs, as `%` and two digits.
-fn readable(name: &OsStr) -> String {
+pub(crate) fn readable(name: &OsStr) -> String {
     if let Some(text) = name.to_str() {
         return text.to_owned();
     }

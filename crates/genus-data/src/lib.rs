@@ -7,7 +7,8 @@
 //! [`AssignmentWriter`] writes what became of every item.
 //!
 //! For images there is [`list_images`], which says which there are in a folder or a manifest, and [`FeatureCache`],
-//! which keeps the features that were made of them once. Decoding them and making features is for others.
+//! which keeps the features that were made of them once. Decoding them and making features is for others. [`datasets`]
+//! lists the images of well-known data sets in the layouts that people have on disk, with the classes that count as new.
 //!
 //! Whatever is wrong with a file is a [`DataError`] that names the file, the row and the way out.
 //!
@@ -27,6 +28,7 @@
 mod assignments;
 mod atomic;
 mod cache;
+pub mod datasets;
 mod digits;
 mod error;
 mod images;
@@ -40,7 +42,8 @@ pub use cache::{CacheInfo, CachedEncoder, FeatureCache, default_root};
 pub use digits::{Digits, digits};
 pub use error::{DataError, Place};
 pub use images::{
-    ImageItem, ImageList, ManifestFormat, is_image_source, list_folder, list_images, list_manifest, read_manifest,
+    ImageItem, ImageList, ManifestFormat, RawPixels, is_image_source, list_folder, list_images, list_manifest,
+    read_manifest,
 };
 pub use split::{ResolvedSplit, Split};
 pub use table::{FeatureWriter, Table, TableFile, TableReader, read_table, same_encoder};

@@ -175,7 +175,12 @@ impl<'a> Listing<'a> {
             Entry::Vacant(free) => {
                 free.insert(place);
                 let path = self.base.join(PathBuf::from(path));
-                self.list.items.push(ImageItem { id, path, label });
+                self.list.items.push(ImageItem {
+                    id,
+                    path,
+                    label,
+                    pixels: None,
+                });
                 Ok(())
             }
         }
