@@ -9,7 +9,10 @@ use clap_complete::Shell;
 use genus_core::episode::ShortClasses;
 use genus_core::{CentreNorm, Prototypes};
 use genus_data::Format;
+use genus_data::datasets::Images;
+use genus_lab::figures::Projection;
 use genus_lab::training::Blocks;
+use genus_lab::{ALPHAS, THRESHOLDS};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -219,8 +222,16 @@ Examples:
 )]
 pub(crate) struct Train {
     /// A folder with one folder a class, or a manifest with labels
-    #[arg(value_name = "IMAGES", required_unless_present = "resume")]
+    #[arg(value_name = "IMAGES", required_unless_present_any = ["resume", "data"])]
     pub(crate) images: Option<PathBuf>,
+    /// A data set that has a name instead, as in cub200; see `genus bench data`
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["images", "split"])]
+    pub(crate) data: Option<String>,
+    #[command(flatten)]
+    pub(crate) data_root: DataRoot,
+    /// Which of the data set's images are taken
+    #[arg(long = "images", id = "part", value_name = "train|test|all|paper", requires = "data")]
+    pub(crate) part: Option<Images>,
     /// The folder of the run
     #[arg(long, short, value_name = "DIR", required_unless_present = "resume")]
     pub(crate) out: Option<PathBuf>,
@@ -305,8 +316,10 @@ pub(crate) struct Train {
 }
 
 /// What a run that is gone on with has of its own.
-const SETTINGS: [&str; 31] = [
+const SETTINGS: [&str; 33] = [
     "images",
+    "data",
+    "part",
     "out",
     "split",
     "encoder",
@@ -363,7 +376,7 @@ pub(crate) enum ScheduleName {
 /// The heading of the options that matter for images only.
 const IMAGES: &str = "Options for images";
 
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct EncoderChoice {
     /// The encoder, as in dinov2-small or dinov2-small:size=448 (see `genus encoders list`), or the folder of a training
     #[arg(long, default_value = "dino-vitb16", value_name = "ENCODER", help_heading = IMAGES)]
@@ -373,7 +386,7 @@ pub(crate) struct EncoderChoice {
     pub(crate) weights: Option<PathBuf>,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ImageOptions {
     #[command(flatten)]
     pub(crate) encoder: EncoderChoice,
@@ -427,7 +440,7 @@ pub(crate) enum CacheCommand {
     Clear,
 }
 
-/// Run the paper's experiments on features
+/// Run the paper's experiments
 #[derive(Debug, clap::Args)]
 #[command(
     subcommand_required = true,
@@ -436,7 +449,8 @@ pub(crate) enum CacheCommand {
 Examples:
   genus bench main --features cub.npz --split cub.split.json
   genus bench main --features cub.npz --shot 1 --methods shc,ukc --json cub.json
-  genus bench realtime --features cub.npz --split cub.split.json --episodes 100"
+  genus bench realtime --data cub200 --data-root /data --encoder dinov2-small
+  genus bench paper --data-root /data --out results"
 )]
 pub(crate) struct Bench {
     #[command(subcommand)]
@@ -448,6 +462,7 @@ pub(crate) enum BenchCommand {
     /// All methods on episodes of one shape (the main table)
     #[command(
         after_help = "Examples:\n  genus bench main --features cub.npz --split cub.split.json\n  \
+                            genus bench main --data cub200 --data-root /data --encoder runs/cub --shot 1\n  \
                             genus bench main --features cub.npz --methods shc,shc:boost=1.1 --shot 1"
     )]
     Main(EpisodeBench),
@@ -475,7 +490,9 @@ pub(crate) enum BenchCommand {
         authors: bool,
     },
     /// Accuracy against the number of queries of a class
-    #[command(after_help = "Examples:\n  genus bench queries --features cub.npz --query 1,5,10,15,20")]
+    #[command(
+        after_help = "Examples:\n  genus bench queries --features cub.npz --query 1,5,10,15,20 --svg queries.svg"
+    )]
     Queries {
         #[command(flatten)]
         common: BenchCommon,
@@ -484,6 +501,8 @@ pub(crate) enum BenchCommand {
         query: Vec<NonZeroUsize>,
         #[command(flatten)]
         episodes: Episodes,
+        #[command(flatten)]
+        chart: Chart,
     },
     /// More known and new classes: 5 and 20, 10 and 20, 10 and 40
     #[command(after_help = "Examples:\n  genus bench tasks --features cub.npz --split cub.split.json")]
@@ -497,13 +516,10 @@ pub(crate) enum BenchCommand {
         #[command(flatten)]
         bench: EpisodeBench,
         /// Values of α
-        #[arg(
-            long,
-            value_name = "A,…",
-            value_delimiter = ',',
-            default_value = "1.3,1.35,1.4,1.45,1.6"
-        )]
+        #[arg(long, value_name = "A,…", value_delimiter = ',', default_values_t = ALPHAS)]
         alpha: Vec<f64>,
+        #[command(flatten)]
+        chart: Chart,
     },
     /// SHC against t
     #[command(after_help = "Examples:\n  genus bench threshold --features cub.npz --threshold 0,1,2,3,4")]
@@ -511,9 +527,149 @@ pub(crate) enum BenchCommand {
         #[command(flatten)]
         bench: EpisodeBench,
         /// Values of t
-        #[arg(long, value_name = "T,…", value_delimiter = ',', default_value = "0,1,2,3,4")]
+        #[arg(long, value_name = "T,…", value_delimiter = ',', default_values_t = THRESHOLDS)]
         threshold: Vec<usize>,
+        #[command(flatten)]
+        chart: Chart,
     },
+    /// Several encoders on the same images
+    #[command(
+        after_help = "Examples:\n  genus bench backbones --data cub200 --data-root /data --encoders dino-vitb16,resnet18,resnet50\n  \
+                            genus bench backbones --images birds/ --encoders resnet18@my.pth,runs/birds"
+    )]
+    Backbones {
+        #[command(flatten)]
+        bench: EpisodeBench,
+        /// The encoders, each a name, the folder of a training, or either with its weights as in resnet18@FILE
+        #[arg(long, value_name = "A,B,…", value_delimiter = ',', required = true)]
+        encoders: Vec<String>,
+    },
+    /// Encoders trained on one data set, tested on others
+    #[command(
+        after_help = "Examples:\n  genus bench transfer --data cub200,cars --data-root /data --trained cub200=runs/cub,cars=runs/cars"
+    )]
+    Transfer {
+        /// The data sets to test on
+        #[arg(long, value_name = "A,B,…", value_delimiter = ',', required = true)]
+        data: Vec<String>,
+        #[command(flatten)]
+        data_root: DataRoot,
+        /// Which of the data sets' images are taken
+        #[arg(long, default_value_t, value_name = "train|test|all|paper")]
+        images: Images,
+        /// The folders of the trainings, with the data set that each was trained on
+        #[arg(long, value_name = "NAME=RUN,…", value_delimiter = ',', required = true)]
+        trained: Vec<String>,
+        #[command(flatten)]
+        trial: TrialOptions,
+        #[command(flatten)]
+        image_options: ImageOptions,
+        #[command(flatten)]
+        episodes: Episodes,
+        /// Queries of a class
+        #[arg(long, default_value_t = 15, value_name = "Q")]
+        query: usize,
+    },
+    /// Draw single episodes: maps of what was found, and confusion matrices
+    #[command(after_help = "Examples:\n  genus bench plot --features cub.npz --split cub.split.json --out figures")]
+    Plot {
+        #[command(flatten)]
+        common: BenchCommon,
+        /// The folder for the drawings
+        #[arg(long, short, value_name = "DIR")]
+        out: PathBuf,
+        /// How many episodes are drawn
+        #[arg(long, default_value = "4", value_name = "N")]
+        episodes: std::num::NonZeroU64,
+        /// Queries of a class
+        #[arg(long, default_value_t = 15, value_name = "Q")]
+        query: usize,
+        /// How points are laid out in the plane
+        #[arg(long, default_value_t = Projection::Tsne, value_name = "tsne|pca")]
+        projection: Projection,
+    },
+    /// Which data sets are on disk, and how many images they have beside the paper's counts
+    #[command(after_help = "Examples:\n  genus bench data --data-root /data\n  genus bench data --data cub200")]
+    Data {
+        #[command(flatten)]
+        data_root: DataRoot,
+        /// The data sets to look for; by default all
+        #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+        data: Vec<String>,
+    },
+    /// Everything that the disk allows, into one folder; goes on where it was interrupted
+    #[command(after_help = "Examples:\n  genus bench paper --data-root /data --out results\n  \
+                            genus bench paper --data-root /data --data cub200 --encoder efficientnet-lite2 --weights lite2.pth\n  \
+                            genus bench paper --data-root /data --trained cub200=runs/cub --encoders resnet18,resnet50")]
+    Paper(Box<PaperBench>),
+}
+
+/// Everything that the disk allows.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PaperBench {
+    #[command(flatten)]
+    pub(crate) data_root: DataRoot,
+    /// The data sets; by default those of the paper
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub(crate) data: Vec<String>,
+    /// Which of the data sets' images are taken
+    #[arg(long, default_value_t, value_name = "train|test|all|paper")]
+    pub(crate) images: Images,
+    /// The folder of the results
+    #[arg(long, short, default_value = "results", value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) image_options: ImageOptions,
+    /// Train the encoder on the base classes of every data set first, in OUT/runs
+    #[arg(long)]
+    pub(crate) train: bool,
+    /// Folders of trainings, with the data set that each was trained on
+    #[arg(long, value_name = "NAME=RUN,…", value_delimiter = ',')]
+    pub(crate) trained: Vec<String>,
+    /// Encoders for the table of backbones
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub(crate) encoders: Vec<String>,
+    #[command(flatten)]
+    pub(crate) views: ViewCount,
+    /// Methods of the main, real-time and large-scale tables; by default those of the paper
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub(crate) methods: Vec<String>,
+    /// What to do with classes that have too few items: error, or skip them
+    #[arg(long, default_value_t = ShortClasses::Skip, value_name = "error|skip")]
+    pub(crate) short_classes: ShortClasses,
+    #[command(flatten)]
+    pub(crate) episodes: Episodes,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Chart {
+    /// Draw the accuracies into this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct DataRoot {
+    /// The folder that data sets with a name lie in; by default that of GENUS_DATA, or the current one
+    #[arg(long, value_name = "DIR")]
+    data_root: Option<PathBuf>,
+}
+
+impl DataRoot {
+    /// The folder.
+    pub(crate) fn path(&self) -> PathBuf {
+        let named = self.data_root.clone();
+        named
+            .or_else(|| std::env::var_os("GENUS_DATA").map(PathBuf::from))
+            .unwrap_or_else(|| ".".into())
+    }
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ViewCount {
+    /// Augmented views of every image for the baselines that are trained; by default 2 when one of them runs
+    #[arg(long, value_name = "N", help_heading = IMAGES)]
+    pub(crate) views: Option<usize>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -522,18 +678,39 @@ pub(crate) struct BenchCommon {
     #[arg(
         long,
         value_name = "FILE",
-        required_unless_present = "images",
-        conflicts_with = "images"
+        required_unless_present_any = ["images", "data"],
+        conflicts_with_all = ["images", "data"]
     )]
     pub(crate) features: Option<PathBuf>,
-    /// Images instead: a folder with one folder a class, or a manifest with labels
-    #[arg(long, value_name = "DIR")]
+    /// A data set that has a name, as in cub200; see `genus bench data`
+    #[arg(long, value_name = "NAME", conflicts_with = "split")]
+    pub(crate) data: Option<String>,
+    #[command(flatten)]
+    pub(crate) data_root: DataRoot,
+    /// Images: a folder with one folder a class, or a manifest with labels; with --data which of its images: train, test, all
+    /// or paper
+    #[arg(long, value_name = "DIR|train|test|all|paper")]
     pub(crate) images: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) image_options: ImageOptions,
+    #[command(flatten)]
+    pub(crate) views: ViewCount,
+    /// The folder of a training with --objective ocd; without it only OCD's head is trained, on the features
+    #[arg(long, value_name = "RUN", help_heading = IMAGES, conflicts_with = "features")]
+    pub(crate) ocd: Option<PathBuf>,
     /// Class split, JSON {"base": [...], "novel": [...]}; episodes are drawn from the novel classes, without it from all
     #[arg(long, value_name = "FILE")]
     pub(crate) split: Option<PathBuf>,
+    /// Which of the paper's data sets a feature file is of, to print the paper's figures beside
+    #[arg(long, value_name = "NAME", conflicts_with = "data")]
+    pub(crate) paper_set: Option<String>,
+    #[command(flatten)]
+    pub(crate) trial: TrialOptions,
+}
+
+/// What all experiments on episodes can be told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TrialOptions {
     #[command(flatten)]
     pub(crate) classes: Classes,
     /// Methods with their parameters, as in shc,ukc:alpha=1.3; by default those of the paper's table

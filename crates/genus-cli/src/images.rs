@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use genus_data::{FeatureCache, FeatureWriter, ImageList, default_root, is_image_source, list_images};
-use genus_lab::Progress;
 use genus_lab::training::trained_encoder;
+use genus_lab::{Progress, image_source};
 use genus_vision::{
-    ContentHash, Embedding, Encoder, EncoderSpec, Hub, ImageSource, Limits, Memory, NoMemory, PortableEncoder,
+    Augmented, ContentHash, Embedding, Encoder, EncoderSpec, Hub, ImageSource, Limits, Memory, NoMemory,
+    PortableEncoder,
 };
 
 use crate::args::{EncoderChoice, Global, ImageOptions};
@@ -84,6 +85,16 @@ impl<'a> Embedder<'a> {
                 item.id
             )));
         }
+        self.embedded(&list, path, None)
+    }
+
+    /// The features of a list of images, or of one of their views, in a file made for this run.
+    pub(crate) fn embedded(
+        &mut self,
+        list: &ImageList,
+        source: &Path,
+        view: Option<Augmented>,
+    ) -> Result<Input, Failure> {
         let folder = tempfile::Builder::new().prefix("genus-").tempdir().map_err(|e| {
             Failure::failed(format!(
                 "cannot make a temporary folder in {}: {e}",
@@ -93,9 +104,11 @@ impl<'a> Embedder<'a> {
         if let Ok(mut folders) = TEMPORARY.lock() {
             folders.push(folder.path().to_owned());
         }
-        let name = path.file_name().map_or("images".into(), |name| name.to_string_lossy());
+        let name = source
+            .file_name()
+            .map_or("images".into(), |name| name.to_string_lossy());
         let file = folder.path().join(format!("{name}.parquet"));
-        self.embed(&list, path, &file)?;
+        self.embed_view(list, source, &file, view)?;
         Ok(Input {
             path: file,
             _temporary: Some(folder),
@@ -104,6 +117,16 @@ impl<'a> Embedder<'a> {
 
     /// Writes the features of a list of images to a file.
     pub(crate) fn embed(&mut self, list: &ImageList, source: &Path, file: &Path) -> Result<(), Failure> {
+        self.embed_view(list, source, file, None)
+    }
+
+    fn embed_view(
+        &mut self,
+        list: &ImageList,
+        source: &Path,
+        file: &Path,
+        view: Option<Augmented>,
+    ) -> Result<(), Failure> {
         let start = Instant::now();
         let (options, global) = (self.options, self.global);
         let encoder = match self.encoder.take() {
@@ -127,12 +150,16 @@ impl<'a> Embedder<'a> {
         let with_labels = list.items.iter().any(|item| item.label.is_some());
         let mut writer = FeatureWriter::create(file, encoder.dim(), Some(fingerprint), with_labels)?;
         let bar = Bar::new(global);
-        bar.start("images", list.items.len() as u64);
+        let what = view.map_or("images".to_owned(), |view| {
+            format!("view {} of images", view.number + 1)
+        });
+        bar.start(&what, list.items.len() as u64);
         let embedding = Embedding {
             limits: Limits {
                 file_bytes: options.max_file_mb.saturating_mul(1 << 20),
                 pixels: options.max_megapixels.saturating_mul(1_000_000),
             },
+            augmented: view,
             ..Embedding::default()
         };
         let mut skipped: Vec<(String, String)> = list
@@ -143,7 +170,7 @@ impl<'a> Embedder<'a> {
         if let (true, Some((path, reason))) = (options.strict, skipped.first()) {
             return Err(Failure::failed(format!("{path}: {reason} (--strict)")));
         }
-        let files: Vec<ImageSource> = list.items.iter().map(|item| ImageSource::file(&item.path)).collect();
+        let files: Vec<ImageSource> = list.items.iter().map(image_source).collect();
         let mut written = 0;
         embedding.run(encoder, &files, memory, |at, features| {
             let item = &list.items[at];
@@ -161,7 +188,10 @@ impl<'a> Embedder<'a> {
             Ok::<(), Failure>(())
         })?;
         drop(bar);
-        report_skipped(&skipped);
+        // Every view lacks the same images.
+        if view.is_none() {
+            report_skipped(&skipped);
+        }
         if written == 0 {
             return Err(Failure::failed(format!(
                 "{}: not one image could be read",
@@ -180,7 +210,7 @@ impl<'a> Embedder<'a> {
                 some => format!("{} from the cache", summary::thousands(some)),
             };
             anstream::eprintln!(
-                "{} images embedded with {} in {seconds:.1} s ({how})",
+                "{} {what} embedded with {} in {seconds:.1} s ({how})",
                 summary::thousands(written),
                 options.encoder.encoder,
             );

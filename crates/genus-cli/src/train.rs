@@ -33,8 +33,9 @@ pub(crate) fn run(train: &Train, global: &Global) -> Result<(), Failure> {
     let mut watcher = Screen::new(global);
     let (mut training, folder) = match (&train.resume, &train.images, &train.out) {
         (Some(folder), ..) => (Training::resume(folder, &mut watcher)?, folder),
-        (None, Some(images), Some(folder)) => {
-            let settings = settings(train, images, global)?;
+        (None, images, Some(folder)) if images.is_some() || train.data.is_some() => {
+            let images = images.clone().unwrap_or_else(|| train.data_root.path());
+            let settings = settings(train, &images, global)?;
             (Training::begin(settings, folder, &mut watcher)?, folder)
         }
         _ => {
@@ -86,6 +87,8 @@ fn settings(train: &Train, images: &Path, global: &Global) -> Result<TrainingSet
     };
     Ok(TrainingSettings {
         images: absolute(images),
+        data: train.data.clone(),
+        part: train.part.map(|part| part.to_string()),
         split: train.split.as_deref().map(absolute),
         encoder: spec.to_string(),
         weights: weights.as_deref().map(absolute),

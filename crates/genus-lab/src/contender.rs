@@ -1,9 +1,13 @@
 //! What a bench compares: the methods of the core, and the baselines that are trained.
 
-use genus_core::methods::{Method, MethodError};
-use genus_core::{Category, Discovery, Stop};
+use std::sync::Arc;
 
-use crate::baselines::{SimGcd, SimGcdError};
+use genus_core::methods::{Method, MethodError};
+use genus_core::{Category, Discovery, Features, Stop};
+use genus_vision::train::HashHead;
+
+use crate::baselines::{Ocd, OcdError, OcdTraining, SimGcd, SimGcdError, train_on_features};
+use crate::training::{TrainingError, load_head, save_head};
 use crate::trial::{Mode, Trial};
 use crate::{Bench, Dataset, LabError, Progress};
 
@@ -15,19 +19,36 @@ pub(crate) struct Contender {
 
 enum Kind {
     Core(Method),
+    Ocd(Ocd, Codes),
     SimGcd(SimGcd),
+}
+
+/// The hash values of all items, and the head that gave them.
+struct Codes {
+    head: Arc<HashHead>,
+    values: Vec<f32>,
 }
 
 impl Contender {
     /// Builds the method of a text such as `ukc:alpha=1.3`.
     pub(crate) fn prepare(
         spec: &str,
-        _data: &Dataset,
+        data: &Dataset,
         bench: &Bench,
-        _progress: &dyn Progress,
+        progress: &dyn Progress,
     ) -> Result<Self, LabError> {
         let (name, parameters) = spec.split_once(':').unwrap_or((spec, ""));
         let kind = match name {
+            Ocd::NAME | Ocd::RADIUS_NAME => {
+                let classes = data.base().classes().len() + data.pool().classes().len();
+                let (method, training) = Ocd::parse(spec, classes).map_err(MethodError::from)?;
+                let codes = codes(data, training, bench, progress).map_err(|problem| LabError::Learning {
+                    data: data.name().to_owned(),
+                    method: name.to_owned(),
+                    problem,
+                })?;
+                Kind::Ocd(method, codes)
+            }
             SimGcd::NAME => Kind::SimGcd(SimGcd::from_parameters(parameters).map_err(MethodError::from)?),
             _ => Kind::Core(Method::parse(spec, bench.seed)?),
         };
@@ -59,7 +80,7 @@ impl Contender {
     pub(crate) fn method(&self) -> Option<&Method> {
         match &self.kind {
             Kind::Core(method) => Some(method),
-            Kind::SimGcd(_) => None,
+            Kind::Ocd(..) | Kind::SimGcd(_) => None,
         }
     }
 
@@ -74,6 +95,7 @@ impl Contender {
             Kind::Core(method) => {
                 return genus_core::Discover::discover(method, &trial.task).map_err(|e| trial.failed(self, e));
             }
+            Kind::Ocd(method, codes) => ocd(method, codes, trial).map_err(|e| trial.baseline_failed(self, e))?,
             Kind::SimGcd(method) => {
                 let heads = simgcd(method, trial, &seen).map_err(|e| trial.baseline_failed(self, e))?;
                 (0..trial.task.known()).chain(heads).collect()
@@ -86,7 +108,8 @@ impl Contender {
     pub(crate) fn one_by_one(&self, trial: &Trial) -> Result<Vec<Category>, LabError> {
         let known = trial.task.known();
         match &self.kind {
-            Kind::Core(_) => Ok(self.discover(trial)?.categories().to_vec()),
+            // A code depends on its item alone.
+            Kind::Core(_) | Kind::Ocd(..) => Ok(self.discover(trial)?.categories().to_vec()),
             Kind::SimGcd(method) => (0..trial.task.queries())
                 .map(|query| {
                     let heads = simgcd(method, trial, &[query]).map_err(|e| trial.baseline_failed(self, e))?;
@@ -123,4 +146,78 @@ fn simgcd(method: &SimGcd, trial: &Trial, seen: &[usize]) -> Result<Vec<usize>, 
         trial.seed,
     )?;
     classifier.predict(&queries)
+}
+
+/// The cluster of every point by its code.
+fn ocd(method: &Ocd, codes: &Codes, trial: &Trial) -> Result<Vec<usize>, OcdError> {
+    let episode = &trial.episode;
+    let bits = codes.head.bits();
+    let of = |items: &[usize]| -> Vec<f32> {
+        let rows = items.iter().flat_map(|&item| &codes.values[item * bits..][..bits]);
+        rows.copied().collect()
+    };
+    // The means of the examples as they came, not of their directions: that is what the head has learnt on.
+    let features = trial
+        .data
+        .codes()
+        .map_or(trial.data.features(), |(features, _)| features);
+    let mut means = vec![0.0; episode.known * features.dim()];
+    let shots = episode.support.len() as f32 / episode.known.max(1) as f32;
+    for (&item, &class) in episode.support.iter().zip(&episode.support_classes) {
+        let mean = &mut means[class * features.dim()..][..features.dim()];
+        mean.iter_mut()
+            .zip(features.row(item))
+            .for_each(|(mean, value)| *mean += value / shots);
+    }
+    let prototypes = codes.head.hashes(&means)?;
+    let (support, queries) = (of(&episode.support), of(&episode.queries));
+    method.clusters(
+        &support,
+        &episode.support_classes,
+        episode.known,
+        &queries,
+        bits,
+        Some(&prototypes),
+    )
+}
+
+/// The codes of a data set: those it comes with, or those of a head that is trained on its base classes, or was before.
+fn codes(data: &Dataset, training: OcdTraining, bench: &Bench, progress: &dyn Progress) -> Result<Codes, String> {
+    let finish = |head: Arc<HashHead>, features: &Features| {
+        let values = head.hashes(features.values()).map_err(|e| e.to_string())?;
+        Ok(Codes { head, values })
+    };
+    if let Some((features, head)) = data.codes() {
+        return finish(head.clone(), features);
+    }
+    if let Some(problem) = Contender::cannot_learn(data) {
+        return Err(problem.to_owned());
+    }
+    let key = format!("{} {training:?} {}", data.fingerprint(), bench.seed);
+    let key = blake3::hash(key.as_bytes()).to_hex();
+    let kept = bench
+        .heads
+        .as_ref()
+        .map(|folder| folder.join(format!("{key}.safetensors")));
+    // What cannot be read is made anew.
+    if let Some(head) = kept.as_ref().and_then(|path| load_head(path).ok()) {
+        return finish(Arc::new(head), data.features());
+    }
+    let base = data.base().items();
+    let rows: Vec<usize> = base.iter().flatten().copied().collect();
+    let labels: Vec<usize> = base
+        .iter()
+        .enumerate()
+        .flat_map(|(class, items)| vec![class; items.len()])
+        .collect();
+    let views = match data.views() {
+        [] => std::slice::from_ref(data.features()),
+        views => views,
+    };
+    let trainer =
+        train_on_features(views, &rows, &labels, training, bench.seed, progress).map_err(|e| e.to_string())?;
+    if let Some(path) = kept {
+        save_head(&path, &trainer).map_err(|e: TrainingError| e.to_string())?;
+    }
+    finish(Arc::new(trainer.head().map_err(|e| e.to_string())?), data.features())
 }

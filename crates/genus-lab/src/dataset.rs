@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use genus_core::Features;
 use genus_core::episode::Pool;
 use genus_data::{Split, read_table};
+use genus_vision::train::HashHead;
 
 use crate::LabError;
 
@@ -19,6 +21,7 @@ pub struct Dataset {
     pool: Pool,
     base: Pool,
     views: Vec<Features>,
+    codes: Option<(Features, Arc<HashHead>)>,
 }
 
 /// The classes of a data set, in its own order.
@@ -120,6 +123,7 @@ impl Dataset {
             encoder: None,
             features,
             views: Vec::new(),
+            codes: None,
         })
     }
 
@@ -156,6 +160,26 @@ impl Dataset {
         Ok(self)
     }
 
+    /// The same data with the features of the network that OCD trained, in the same order of rows, and its head.
+    ///
+    /// Fails when there are other rows, or features that the head does not take.
+    pub fn with_codes(mut self, features: Features, head: HashHead) -> Result<Self, LabError> {
+        if features.rows() != self.features.rows() || features.dim() != head.inputs() {
+            return Err(LabError::NothingToRun {
+                data: self.name,
+                reason: format!(
+                    "the features of OCD's encoder are {} rows of {}, where {} rows of {} are expected",
+                    features.rows(),
+                    features.dim(),
+                    self.features.rows(),
+                    head.inputs()
+                ),
+            });
+        }
+        self.codes = Some((features, Arc::new(head)));
+        Ok(self)
+    }
+
     /// What the data set is called: the path of its file, unless it was called otherwise.
     pub fn name(&self) -> &str {
         &self.name
@@ -181,6 +205,11 @@ impl Dataset {
         &self.views
     }
 
+    /// The features that OCD's own network gives, and its head.
+    pub(crate) fn codes(&self) -> Option<(&Features, &Arc<HashHead>)> {
+        self.codes.as_ref().map(|(features, head)| (features, head))
+    }
+
     /// The classes that episodes are drawn from.
     pub fn pool(&self) -> &Pool {
         &self.pool
@@ -194,7 +223,8 @@ impl Dataset {
     /// A hash of everything that a result depends on: features, views and classes.
     pub fn fingerprint(&self) -> String {
         let mut hasher = blake3::Hasher::new();
-        for matrix in std::iter::once(&self.features).chain(&self.views) {
+        let codes = self.codes.iter().map(|(features, _)| features);
+        for matrix in std::iter::once(&self.features).chain(&self.views).chain(codes) {
             hasher.update(&(matrix.dim() as u64).to_le_bytes());
             for row in matrix.iter() {
                 let bytes: Vec<u8> = row.iter().flat_map(|value| value.to_le_bytes()).collect();

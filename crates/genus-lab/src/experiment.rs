@@ -1,6 +1,7 @@
 //! What the paper measures, each as a list of settings to run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use genus_core::episode::{Episode, EpisodeError, Pool, Shape, ShortClasses};
 use genus_core::{CentreNorm, Prototypes, Subset};
@@ -26,6 +27,8 @@ pub struct Bench {
     pub prototypes: Prototypes,
     /// What to do with classes that have too few items.
     pub short_classes: ShortClasses,
+    /// Where heads that were trained on a data set are kept, if they are.
+    pub heads: Option<PathBuf>,
 }
 
 impl Default for Bench {
@@ -37,6 +40,7 @@ impl Default for Bench {
             methods: Vec::new(),
             prototypes: Prototypes::default(),
             short_classes: ShortClasses::Error,
+            heads: None,
         }
     }
 }
@@ -175,7 +179,7 @@ impl Bench {
                 let before = names.len();
                 names.retain(|name| !Contender::learns(name));
                 if names.len() < before {
-                    notes.push(reason);
+                    notes.push(format!("ocd is left out: {reason}"));
                 }
             }
         }

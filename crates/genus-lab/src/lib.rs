@@ -33,6 +33,7 @@ mod baselines;
 mod batches;
 mod charts;
 mod contender;
+mod counts;
 mod dataset;
 mod digits;
 mod experiment;
@@ -41,6 +42,7 @@ mod machine;
 mod paper;
 mod plot;
 mod report;
+mod source;
 mod study;
 pub mod training;
 mod trial;
@@ -48,15 +50,18 @@ mod trial;
 use thiserror::Error;
 
 pub use baselines::{
-    CodeRadius, Ocd, OcdError, OcdTraining, SimGcd, SimGcdClassifier, SimGcdError, SimGcdInit, SupportCode, train_on_features,
+    CodeRadius, Ocd, OcdError, OcdTraining, SimGcd, SimGcdClassifier, SimGcdError, SimGcdInit, SupportCode,
+    train_on_features,
 };
 pub use charts::Figure;
+pub use counts::counts_table;
 pub use dataset::{ClassLists, Dataset};
 pub use digits::{DigitsResult, DigitsTask};
 pub use experiment::{Bench, Experiment, LargeSettings};
 pub use machine::Machine;
 pub use paper::{PaperCell, PaperCounts, Place, paper_cell, paper_counts};
 pub use report::{AccuracySummary, Categories, EpisodeFigures, Interval, OtherMetrics, Report, Run, Settings};
+pub use source::image_source;
 pub use study::{ALPHAS, QUERIES, Study, THRESHOLDS};
 
 /// Hears how far a long run has come. Called from several threads.

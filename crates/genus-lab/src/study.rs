@@ -142,11 +142,11 @@ impl Study {
     }
 
     /// Runs one experiment on several data sets or encoders, and puts the results into one table.
-    pub fn together(
+    pub fn together<'a>(
         &mut self,
         title: &str,
         name: &str,
-        parts: &[(String, &Dataset, Experiment)],
+        parts: impl Iterator<Item = (&'a str, &'a Dataset, &'a Experiment)>,
         progress: &dyn Progress,
     ) -> Result<(), LabError> {
         let bench = Bench {

@@ -505,7 +505,7 @@ struct Counter {
 }
 
 impl Progress for Counter {
-    fn start(&self, steps: u64) {
+    fn start(&self, _what: &str, steps: u64) {
         self.announced.fetch_add(steps, Ordering::Relaxed);
     }
 

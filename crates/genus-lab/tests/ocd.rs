@@ -209,7 +209,7 @@ struct Count {
 }
 
 impl Progress for Count {
-    fn start(&self, steps: u64) {
+    fn start(&self, _what: &str, steps: u64) {
         self.of.store(steps, Ordering::Relaxed);
     }
 
@@ -225,7 +225,7 @@ fn a_head_that_was_trained_on_features_sorts_an_episode() {
     let base: Vec<usize> = (0..90).filter(|&row| labels[row] < 4).collect();
     let of_base: Vec<usize> = base.iter().map(|&row| labels[row]).collect();
     let count = Count::default();
-    let trainer = train_on_features(&features, &base, &of_base, small(), 7, &count).unwrap();
+    let trainer = train_on_features(std::slice::from_ref(&features), &base, &of_base, small(), 7, &count).unwrap();
     // 60 rows make three batches.
     assert_eq!([&count.of, &count.steps].map(|n| n.load(Ordering::Relaxed)), [180, 180]);
     let hashes = trainer.hashes(features.values()).unwrap();
@@ -243,9 +243,16 @@ fn a_head_that_was_trained_on_features_sorts_an_episode() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let settings = OcdTraining { epochs: 3, ..small() };
         pool.install(|| {
-            train_on_features(&features, &base, &of_base, settings, seed, &Silent)
-                .unwrap()
-                .state()
+            train_on_features(
+                std::slice::from_ref(&features),
+                &base,
+                &of_base,
+                settings,
+                seed,
+                &Silent,
+            )
+            .unwrap()
+            .state()
         })
     };
     assert!(again(1, 7) == again(3, 7));
@@ -256,8 +263,9 @@ fn a_head_that_was_trained_on_features_sorts_an_episode() {
 fn features_that_cannot_be_trained_on_are_told() {
     let (features, labels) = directions(10, 2, 4, 0);
     let rows: Vec<usize> = (0..10).collect();
-    let train =
-        |rows: &[usize], labels: &[usize], settings| train_on_features(&features, rows, labels, settings, 0, &Silent);
+    let train = |rows: &[usize], labels: &[usize], settings| {
+        train_on_features(std::slice::from_ref(&features), rows, labels, settings, 0, &Silent)
+    };
     assert!(matches!(
         train(&rows, &labels[1..], small()),
         Err(OcdError::Labels { .. })
@@ -276,6 +284,6 @@ fn features_that_cannot_be_trained_on_are_told() {
     // A batch of all rows, when there are fewer than it takes.
     let count = Count::default();
     let settings = OcdTraining { epochs: 2, ..small() };
-    train_on_features(&features, &rows, &labels, settings, 0, &count).unwrap();
+    train_on_features(std::slice::from_ref(&features), &rows, &labels, settings, 0, &count).unwrap();
     assert_eq!(count.steps.load(Ordering::Relaxed), 2);
 }

@@ -51,6 +51,8 @@ fn images(folder: &Path, classes: usize, each: usize, striped: bool) -> PathBuf 
 
 fn settings(images: &Path) -> TrainingSettings {
     TrainingSettings {
+        data: None,
+        part: None,
         images: images.to_owned(),
         split: None,
         encoder: "conv4:size=16,width=6".into(),
@@ -87,6 +89,8 @@ fn settings(images: &Path) -> TrainingSettings {
 /// Codes of five bits, on batches of ten images seen twice.
 fn codes(images: &Path) -> TrainingSettings {
     TrainingSettings {
+        data: None,
+        part: None,
         objective: Objective::Hash,
         batch: Some(10),
         bits: 5,

@@ -12,7 +12,7 @@ use std::fmt;
 use thiserror::Error;
 
 pub use gcd::{Gcd, NumberOfCategories};
-pub use parameters::Parameter;
+pub use parameters::{Parameter, Values};
 pub use proto::Proto;
 pub use rankstat::{KeyOrder, RankStat};
 pub use shc::{Attach, BoostBlock, Linkage, Remainder, Shc, SmallKnown, StopAt};
@@ -22,7 +22,6 @@ use crate::discovery::Discovery;
 use crate::error::{DiscoverError, ParameterError};
 use crate::real_time::Rule;
 use crate::task::Task;
-use parameters::Values;
 
 /// A way to sort the queries of a task into known classes and new groups.
 pub trait Discover: Sync {

@@ -16,21 +16,22 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    pub(super) const fn new(name: &'static str, default: &'static str, help: &'static str) -> Self {
+    /// A parameter of this name.
+    pub const fn new(name: &'static str, default: &'static str, help: &'static str) -> Self {
         Self { name, default, help }
     }
 }
 
 /// The parameters that a text sets for one method.
 #[derive(Debug)]
-pub(super) struct Values<'a> {
+pub struct Values<'a> {
     method: &'static str,
     given: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Values<'a> {
     /// Splits `name=value` texts, which must name parameters of the method, each once.
-    pub(super) fn parse(
+    pub fn parse(
         method: &'static str,
         known: &[Parameter],
         texts: impl Iterator<Item = &'a str>,
@@ -56,7 +57,7 @@ impl<'a> Values<'a> {
     }
 
     /// The value of a parameter, or its default when it was not given.
-    pub(super) fn get<T: FromStr<Err: ToString>>(&self, name: &str, default: T) -> Result<T, ParameterError> {
+    pub fn get<T: FromStr<Err: ToString>>(&self, name: &str, default: T) -> Result<T, ParameterError> {
         match self.given.iter().find(|&&(other, _)| other == name) {
             None => Ok(default),
             Some((_, value)) => value
@@ -66,7 +67,7 @@ impl<'a> Values<'a> {
     }
 
     /// The value of a parameter that may be absent or `none`.
-    pub(super) fn optional<T: FromStr<Err: ToString>>(&self, name: &str) -> Result<Option<T>, ParameterError> {
+    pub fn optional<T: FromStr<Err: ToString>>(&self, name: &str) -> Result<Option<T>, ParameterError> {
         match self.given.iter().find(|&&(other, _)| other == name) {
             None | Some((_, "none")) => Ok(None),
             Some((_, value)) => value
@@ -78,7 +79,8 @@ impl<'a> Values<'a> {
 }
 
 impl ParameterError {
-    pub(super) fn new(method: &'static str, parameter: &str, value: impl ToString, expected: &str) -> Self {
+    /// A value that a parameter of a method cannot have, and what it can.
+    pub fn new(method: &'static str, parameter: &str, value: impl ToString, expected: &str) -> Self {
         Self {
             method,
             parameter: parameter.to_owned(),

@@ -4,8 +4,10 @@
 //! class one code; classes that were never seen get codes of their own.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
-use genus_core::Features;
+use genus_core::methods::{Parameter, Values};
+use genus_core::{Features, ParameterError};
 use genus_vision::train::{HashSettings, HashTrainer, TrainError};
 use thiserror::Error;
 
@@ -33,6 +35,9 @@ pub enum OcdError {
         /// How many there are.
         rows: usize,
     },
+    /// No view, or views that are not of the same items.
+    #[error("there is no view of the rows, or one has other features than the first")]
+    Views,
     /// A label that is not there.
     #[error("there is no class {label}: there are {known}")]
     NoClass {
@@ -104,9 +109,9 @@ impl Default for OcdTraining {
 
 /// Trains a hash head on some rows of features, which stay as they are; `labels` are those of `rows`, in their order.
 ///
-/// There are no views of an image then, as there are in the training of a network: a row is drawn to the others of its class.
+/// `views` has one matrix a view of the same items, all of the same size; a step sees its items in every one of them.
 pub fn train_on_features(
-    features: &Features,
+    views: &[Features],
     rows: &[usize],
     labels: &[usize],
     settings: OcdTraining,
@@ -119,9 +124,17 @@ pub fn train_on_features(
             labels: labels.len(),
         });
     }
-    if let Some(&row) = rows.iter().find(|&&row| row >= features.rows()) {
-        let rows = features.rows();
-        return Err(OcdError::NoRow { row, rows });
+    let Some(dim) = views.first().map(Features::dim) else {
+        return Err(OcdError::Views);
+    };
+    for view in views {
+        if view.dim() != dim {
+            return Err(OcdError::Views);
+        }
+        if let Some(&row) = rows.iter().find(|&&row| row >= view.rows()) {
+            let rows = view.rows();
+            return Err(OcdError::NoRow { row, rows });
+        }
     }
     let batches = Batches {
         items: rows.len(),
@@ -141,13 +154,14 @@ pub fn train_on_features(
         weight_decay,
         ..
     } = settings;
-    let mut trainer = HashTrainer::new(features.dim(), hash, momentum, weight_decay, seed)?;
+    let mut trainer = HashTrainer::new(dim, hash, momentum, weight_decay, seed)?;
     let steps = epochs.saturating_mul(batches.of_epoch());
     progress.start("training ocd", steps);
     for step in 0..steps {
         let batch = batches.batch(step);
-        let values: Vec<f32> = batch.iter().flat_map(|&at| features.row(rows[at])).copied().collect();
-        let labels: Vec<usize> = batch.iter().map(|&at| labels[at]).collect();
+        let seen = || views.iter().flat_map(|view| batch.iter().map(move |&at| (view, at)));
+        let values: Vec<f32> = seen().flat_map(|(view, at)| view.row(rows[at])).copied().collect();
+        let labels: Vec<usize> = seen().map(|(_, at)| labels[at]).collect();
         let rate = Schedule::Cosine.rate(settings.rate, step / batches.of_epoch(), epochs);
         trainer.step(&values, &labels, rate)?;
         progress.step();
@@ -226,7 +240,60 @@ pub struct Ocd {
     pub radius: CodeRadius,
 }
 
+impl FromStr for SupportCode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "mean" => Ok(SupportCode::Mean),
+            "prototype" => Ok(SupportCode::Prototype),
+            "majority" => Ok(SupportCode::Majority),
+            _ => Err("one of mean, prototype, majority".to_owned()),
+        }
+    }
+}
+
 impl Ocd {
+    /// The name on the command line, of the method that matches codes exactly.
+    pub const NAME: &str = "ocd";
+    /// The name of the one that allows for PHE's radius.
+    pub const RADIUS_NAME: &str = "ocd-radius";
+
+    /// What can be set by text.
+    pub const PARAMETERS: &[Parameter] = &[
+        Parameter::new(
+            "support",
+            "mean",
+            "code of a class from its examples: mean|prototype|majority",
+        ),
+        Parameter::new("epochs", "100", "how often the head sees the base classes"),
+        Parameter::new("batch", "128", "items of a step of its training"),
+        Parameter::new("rate", "0.01", "learning rate at the beginning"),
+        Parameter::new("hidden", "2048", "length of the layers inside of the head"),
+    ];
+
+    /// Builds the method of a text such as `ocd:support=majority`, and how its head is trained; `classes` is the number of all
+    /// classes, by which `ocd-radius` goes.
+    pub fn parse(spec: &str, classes: usize) -> Result<(Self, OcdTraining), ParameterError> {
+        let mut parts = spec.split(':');
+        let (name, radius) = match parts.next() {
+            Some(Self::RADIUS_NAME) => (Self::RADIUS_NAME, CodeRadius::Bound { classes }),
+            _ => (Self::NAME, CodeRadius::Exact),
+        };
+        let values = Values::parse(name, Self::PARAMETERS, parts)?;
+        let mut training = OcdTraining::default();
+        training.epochs = values.get("epochs", training.epochs)?;
+        training.batch = values.get("batch", training.batch)?;
+        training.rate = values.get("rate", training.rate)?;
+        training.hash.shape.hidden = values.get("hidden", training.hash.shape.hidden)?;
+        let positive = training.rate > 0.0 && training.rate.is_finite();
+        if !positive {
+            return Err(ParameterError::new(name, "rate", training.rate, "a number above 0"));
+        }
+        let support_code = values.get("support", SupportCode::default())?;
+        Ok((Self { support_code, radius }, training))
+    }
+
     /// The cluster of every prototype and then of every query: points of the same code are together, and two prototypes may
     /// be.
     ///

@@ -1,13 +1,15 @@
 //! The images of a training run: which there are, and the batch of every step.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use genus_core::episode::{Pool, ShortClasses};
 use genus_core::rng::Rng;
+use genus_data::datasets::{DatasetEntry, Images};
 use genus_data::{ImageItem, Split, list_images};
-use genus_vision::{Limits, Transform, View, decode, read_file};
+use genus_vision::{ImageError, Limits, Rgb, Transform, View, decode};
 use rayon::prelude::*;
+
+use crate::image_source;
 
 use super::{TrainingError, TrainingSettings, Watcher};
 use crate::batches::Batches;
@@ -46,24 +48,34 @@ pub(crate) struct Seen {
 impl TrainingData {
     /// Lists the images, leaves out what cannot be read, and holds classes out.
     pub(crate) fn load(settings: &TrainingSettings, watcher: &mut dyn Watcher) -> Result<Self, TrainingError> {
-        let listed = list_images(&settings.images)?;
+        let data = settings.data.clone().unwrap_or(settings.images.display().to_string());
+        let (listed, known) = match &settings.data {
+            None => (list_images(&settings.images)?, None),
+            Some(name) => {
+                let part = settings.part.as_deref().map_or(Ok(Images::default()), str::parse);
+                let part = part.map_err(|e| TrainingError::Setting { problem: e.to_string() })?;
+                let set = DatasetEntry::find(name)?.open(&settings.images, part)?;
+                (set.list, Some(set.base))
+            }
+        };
         for (path, reason) in &listed.skipped {
             watcher.skipped(path, reason);
         }
-        let data = settings.images.display().to_string();
         let labels: BTreeSet<String> = listed.items.iter().filter_map(|item| item.label.clone()).collect();
         if labels.is_empty() {
             return Err(TrainingError::NoLabels { data });
         }
         let mut classes: Vec<String> = labels.into_iter().collect();
-        if let Some(split) = &settings.split {
+        if let Some(base) = known {
+            classes = base;
+        } else if let Some(split) = &settings.split {
             classes = Split::read(split)?.resolve(&classes, None)?.base;
         }
         let base: BTreeSet<&String> = classes.iter().collect();
         let mut items = listed.items;
         items.retain(|item| item.label.as_ref().is_some_and(|label| base.contains(label)));
         // A training that meets a bad image after hours is worse than a minute now.
-        let unreadable: Vec<Option<String>> = items.par_iter().map(|item| problem(&item.path)).collect();
+        let unreadable: Vec<Option<String>> = items.par_iter().map(problem).collect();
         let mut readable = Vec::with_capacity(items.len());
         for (item, problem) in items.into_iter().zip(unreadable) {
             match problem {
@@ -244,21 +256,14 @@ impl TrainingData {
         views: impl ParallelIterator<Item = (usize, View)>,
     ) -> Result<Vec<f32>, TrainingError> {
         let rows = views.map(|(item, view)| {
-            let path = &self.items[item].path;
-            let image = read_file(path, &Limits::default()).and_then(|bytes| decode(&bytes, &Limits::default()));
-            let image = image.map_err(|source| TrainingError::Image {
-                path: path.clone(),
+            let image = read(&self.items[item]).map_err(|source| TrainingError::Image {
+                path: self.items[item].path.clone(),
                 problem: source.to_string(),
             })?;
             Ok(transform.view(&image, view))
         });
         let rows: Vec<Vec<f32>> = rows.collect::<Result<_, TrainingError>>()?;
         Ok(rows.concat())
-    }
-
-    /// The files of all images.
-    pub(crate) fn files(&self) -> Vec<&Path> {
-        self.items.iter().map(|item| item.path.as_path()).collect()
     }
 }
 
@@ -271,8 +276,11 @@ fn view(rng: &mut Rng, mirror: bool) -> View {
 }
 
 /// Why an image cannot be used.
-fn problem(path: &Path) -> Option<String> {
+fn problem(item: &ImageItem) -> Option<String> {
+    read(item).err().map(|error| error.to_string())
+}
+
+fn read(item: &ImageItem) -> Result<Rgb, ImageError> {
     let limits = Limits::default();
-    let image = read_file(path, &limits).and_then(|bytes| decode(&bytes, &limits));
-    image.err().map(|error| error.to_string())
+    decode(&image_source(item).read(&limits)?, &limits)
 }

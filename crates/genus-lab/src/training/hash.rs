@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use genus_vision::train::{HashHead, Trainer};
+use genus_vision::train::{HashHead, HashTrainer, Trainer};
 
 use super::{CONFIG, Objective, TrainingError, checkpoint, read_config, trained_encoder};
 
@@ -22,8 +22,22 @@ pub fn trained_hash(folder: impl AsRef<Path>) -> Result<Option<HashHead>, Traini
     }
     // It says so when the run is not complete.
     trained_encoder(folder)?;
-    let path = folder.join(NAME);
-    let (tensors, _) = checkpoint::load_tensors(&path)?;
-    let head = HashHead::new(tensors).map_err(|e| checkpoint::damaged(&path, e.to_string()))?;
-    Ok(Some(head))
+    load_head(&folder.join(NAME)).map(Some)
+}
+
+/// Reads a head.
+pub(crate) fn load_head(path: &Path) -> Result<HashHead, TrainingError> {
+    let (tensors, _) = checkpoint::load_tensors(path)?;
+    HashHead::new(tensors).map_err(|e| checkpoint::damaged(path, e.to_string()))
+}
+
+/// Writes a head that was trained on features, with the folders above it.
+pub(crate) fn save_head(path: &Path, trainer: &HashTrainer) -> Result<(), TrainingError> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|source| TrainingError::Write {
+            path: folder.to_owned(),
+            source,
+        })?;
+    }
+    checkpoint::save_tensors(path, trainer.tensors(), 0)
 }

@@ -32,6 +32,7 @@ use serde::{Deserialize, Serialize};
 pub use encoder::trained_encoder;
 pub use error::TrainingError;
 pub use hash::trained_hash;
+pub(crate) use hash::{load_head, save_head};
 pub use settings::{Blocks, Objective, Schedule, TrainingSettings};
 pub use validation::Validation;
 

@@ -12,8 +12,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingSettings {
-    /// The images: a folder with one folder a class, or a manifest with labels.
+    /// The images: a folder with one folder a class, a manifest with labels, or the folder that a data set lies in.
     pub images: PathBuf,
+    /// The name of the data set, if it is one of those that have a name; its split then says which classes are base classes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    /// Which of the data set's images are taken: train, test, all or paper.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
     /// Which classes are base classes; without it all are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<PathBuf>,

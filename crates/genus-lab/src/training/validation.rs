@@ -5,6 +5,8 @@ use genus_vision::train::Trainer;
 use genus_vision::{Embedding, EncodeError, Encoder, EncoderSpec, ImageSource, NoMemory, PortableEncoder};
 use serde::{Deserialize, Serialize};
 
+use crate::image_source;
+
 use super::data::TrainingData;
 use super::{TrainingError, TrainingSettings};
 use crate::{Bench, Dataset, Experiment, Silent};
@@ -41,8 +43,7 @@ pub(crate) fn validate(
             label.is_some_and(|label| pool.classes().contains(label))
         })
         .collect();
-    let files = data.files();
-    let files: Vec<ImageSource> = held.iter().map(|&item| files[item].into()).collect();
+    let files: Vec<ImageSource> = held.iter().map(|&item| image_source(&data.items[item])).collect();
     let mut values = Vec::new();
     let mut broken = None;
     Embedding::default().run(&encoder, &files, &NoMemory, |at, features| {

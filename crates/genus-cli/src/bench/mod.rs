@@ -1,0 +1,252 @@
+//! `genus bench`: the paper's experiments.
+
+mod paper;
+mod source;
+
+use std::io::Write;
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use genus_core::episode::Shape;
+use genus_data::AtomicFile;
+use genus_data::datasets::DatasetEntry;
+use genus_lab::{Bench, Dataset, Experiment, LargeSettings, Report};
+
+use crate::args::{self, BenchCommand, BenchCommon, Chart, Global, TrialOptions};
+use crate::failure::Failure;
+use crate::images::cache_root;
+use crate::output;
+use crate::progress::Bar;
+use source::Trained;
+
+pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
+    match &bench.experiment {
+        BenchCommand::Data { data_root, data } => paper::data(&data_root.path(), data),
+        BenchCommand::Paper(arguments) => paper::run(arguments, global),
+        BenchCommand::Transfer {
+            data,
+            data_root,
+            images,
+            trained,
+            trial,
+            image_options,
+            episodes,
+            query,
+        } => {
+            let runs = paper::trainings(trained)?;
+            let sets = data
+                .iter()
+                .map(|name| DatasetEntry::find(name)?.open(&data_root.path(), *images))
+                .collect::<Result<Vec<_>, _>>()?;
+            let settings = settings(trial, *query, episodes.episodes, global)?;
+            let mut output = Output::open(&trial.json, &None)?;
+            let start = Instant::now();
+            let parts = paper::transfer_parts(&runs, &sets, image_options, global)?;
+            let bar = Bar::new(global);
+            let reports = parts
+                .iter()
+                .map(|(_, data, experiment)| settings.run(data, experiment, &bar))
+                .collect::<Result<Vec<_>, _>>()?;
+            drop(bar);
+            output.write(Report::combined(reports), start, global)
+        }
+        BenchCommand::Backbones { bench, encoders } => {
+            let common = &bench.common;
+            if common.features.is_some() {
+                return Err(Failure::Usage(
+                    "features are of one encoder; name images with --images or a data set with --data".into(),
+                ));
+            }
+            let settings = settings(&common.trial, bench.query, bench.episodes.episodes, global)?;
+            let mut output = Output::open(&common.trial.json, &None)?;
+            let start = Instant::now();
+            let mut reports = Vec::new();
+            for encoder in encoders {
+                let data = source::load_with(common, encoder, Trained::of(&settings.methods, false), global)?;
+                let encoder = encoder.split('@').next().unwrap_or(encoder).to_owned();
+                let bar = Bar::new(global);
+                reports.push(settings.run(&data, &Experiment::Backbones { encoder }, &bar)?);
+            }
+            output.write(Report::combined(reports), start, global)
+        }
+        BenchCommand::Plot {
+            common,
+            out,
+            episodes,
+            query,
+            projection,
+        } => {
+            let settings = settings(&common.trial, *query, *episodes, global)?;
+            let data = source::load(common, Trained::of(&settings.methods, false), global)?;
+            let bar = Bar::new(global);
+            let figures = settings.plot(&data, *projection, &bar)?;
+            drop(bar);
+            std::fs::create_dir_all(out)
+                .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}", out.display())))?;
+            for figure in figures {
+                let path = out.join(format!("{}.svg", figure.name));
+                let mut file = AtomicFile::create(&path)?;
+                file.write_all(figure.svg.as_bytes())
+                    .map_err(|e| Failure::failed(format!("cannot write {}: {e}", path.display())))?;
+                file.commit()?;
+                output::print(&format!("{}\n", path.display()))?;
+            }
+            Ok(())
+        }
+        BenchCommand::Main(bench) => one(
+            &bench.common,
+            bench.query,
+            bench.episodes.episodes,
+            None,
+            global,
+            |_, _| Experiment::Main,
+        ),
+        BenchCommand::Realtime(bench) => one(
+            &bench.common,
+            bench.query,
+            bench.episodes.episodes,
+            None,
+            global,
+            |_, _| Experiment::RealTime,
+        ),
+        BenchCommand::Tasks(bench) => one(
+            &bench.common,
+            bench.query,
+            bench.episodes.episodes,
+            None,
+            global,
+            |_, _| Experiment::Tasks,
+        ),
+        BenchCommand::Alpha { bench, alpha, chart } => {
+            let (query, episodes) = (bench.query, bench.episodes.episodes);
+            one(&bench.common, query, episodes, Some(chart), global, |_, _| {
+                Experiment::Alpha(alpha.clone())
+            })
+        }
+        BenchCommand::Threshold {
+            bench,
+            threshold,
+            chart,
+        } => {
+            let (query, episodes) = (bench.query, bench.episodes.episodes);
+            one(&bench.common, query, episodes, Some(chart), global, |_, _| {
+                Experiment::Threshold(threshold.clone())
+            })
+        }
+        BenchCommand::Large {
+            common,
+            subset,
+            tasks,
+            second_step,
+            authors,
+        } => one(common, Shape::default().query, *tasks, None, global, |_, _| {
+            Experiment::Large(LargeSettings {
+                subset: subset.get(),
+                refine: second_step.refine,
+                centre_norm: second_step.centre_norm,
+                authors: *authors,
+            })
+        }),
+        BenchCommand::Queries {
+            common,
+            query,
+            episodes,
+            chart,
+        } => one(
+            common,
+            Shape::default().query,
+            episodes.episodes,
+            Some(chart),
+            global,
+            |data, bench| match query.is_empty() {
+                true => Experiment::queries(data, bench),
+                false => Experiment::Queries(query.iter().map(|q| q.get()).collect()),
+            },
+        ),
+    }
+}
+
+/// An experiment on one data set.
+fn one(
+    common: &BenchCommon,
+    query: usize,
+    episodes: NonZeroU64,
+    chart: Option<&Chart>,
+    global: &Global,
+    experiment: impl Fn(&Dataset, &Bench) -> Experiment,
+) -> Result<(), Failure> {
+    let settings = settings(&common.trial, query, episodes, global)?;
+    // Opened before any work is done, so that a wrong path costs no time.
+    let mut output = Output::open(&common.trial.json, &chart.and_then(|chart| chart.svg.clone()))?;
+    // Sweeps and tables of SHC and UKC alone need no views.
+    let with_baselines = chart.is_none();
+    let data = source::load(common, Trained::of(&settings.methods, with_baselines), global)?;
+    let experiment = experiment(&data, &settings);
+    let start = Instant::now();
+    let bar = Bar::new(global);
+    let report = settings.run(&data, &experiment, &bar)?;
+    drop(bar);
+    output.write(Some(report), start, global)
+}
+
+fn settings(trial: &TrialOptions, query: usize, episodes: NonZeroU64, global: &Global) -> Result<Bench, Failure> {
+    Ok(Bench {
+        shape: Shape {
+            way: trial.classes.way,
+            shot: trial.classes.shot,
+            new: trial.classes.new,
+            query,
+        },
+        episodes: episodes.get(),
+        seed: global.seed,
+        methods: trial.methods.clone(),
+        prototypes: trial.prototypes.kind,
+        short_classes: trial.classes.short_classes,
+        heads: cache_root().ok().map(|root| root.join("heads")),
+    })
+}
+
+/// Where a report goes besides the standard output.
+struct Output {
+    json: Option<AtomicFile>,
+    svg: Option<AtomicFile>,
+}
+
+impl Output {
+    fn open(json: &Option<PathBuf>, svg: &Option<PathBuf>) -> Result<Self, Failure> {
+        Ok(Self {
+            json: json.as_ref().map(AtomicFile::create).transpose()?,
+            svg: svg.as_ref().map(AtomicFile::create).transpose()?,
+        })
+    }
+
+    fn write(&mut self, report: Option<Report>, start: Instant, global: &Global) -> Result<(), Failure> {
+        let Some(report) = report else { return Ok(()) };
+        let chart = report.chart().map(|figure| figure.svg).unwrap_or_default();
+        for (file, text) in [(self.json.take(), report.json() + "\n"), (self.svg.take(), chart)] {
+            let Some(mut file) = file else { continue };
+            let written = file.write_all(text.as_bytes());
+            written.map_err(|e| Failure::failed(format!("cannot write {}: {e}", file.path().display())))?;
+            file.commit()?;
+        }
+        output::print(&report.markdown())?;
+        if !global.quiet {
+            print_times(&report, start);
+        }
+        Ok(())
+    }
+}
+
+/// Times differ from run to run, so they stay out of the results.
+fn print_times(report: &Report, start: Instant) {
+    anstream::eprintln!(
+        "\n{:.1} s in all. Time of an episode on one thread:",
+        start.elapsed().as_secs_f64()
+    );
+    for run in &report.runs {
+        let each = run.time.as_secs_f64() / run.episodes.len().max(1) as f64;
+        anstream::eprintln!("  {:<24} {:8.3} ms", run.title(), 1e3 * each);
+    }
+    anstream::eprintln!("(The first method that needs the products of all points also pays for them.)");
+}

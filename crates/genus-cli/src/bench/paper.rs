@@ -1,0 +1,253 @@
+//! `genus bench paper`, `data` and `transfer`: experiments on the data sets that have a name.
+
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use genus_core::episode::Shape;
+use genus_data::datasets::{DATASETS, DatasetEntry, ImageSet, Images};
+use genus_lab::training::trained_encoder;
+use genus_lab::{Bench, Dataset, Experiment, Study, counts_table, paper_counts};
+
+use super::source::{self, Trained, Wanted};
+use crate::args::{Args, Command, Global, PaperBench};
+use crate::failure::Failure;
+use crate::images::cache_root;
+use crate::progress::Bar;
+use crate::{output, train};
+
+/// The data sets of a list of names, or of the default.
+fn entries(names: &[String], usual: impl Fn(&DatasetEntry) -> bool) -> Result<Vec<&'static DatasetEntry>, Failure> {
+    let names: Vec<&str> = match names {
+        [] => DATASETS
+            .iter()
+            .filter(|entry| usual(entry))
+            .map(|entry| entry.name)
+            .collect(),
+        names => names.iter().map(String::as_str).collect(),
+    };
+    Ok(names.into_iter().map(DatasetEntry::find).collect::<Result<_, _>>()?)
+}
+
+/// `genus bench data`: what is on disk.
+pub(crate) fn data(root: &Path, names: &[String]) -> Result<(), Failure> {
+    let mut found: Vec<(Images, ImageSet)> = Vec::new();
+    let mut missing = Vec::new();
+    for entry in entries(names, |_| true)? {
+        for images in [Images::Train, Images::Test, Images::All, Images::Paper] {
+            match entry.open(root, images) {
+                Ok(set) => found.push((images, set)),
+                // Some layouts have no test images; what is not there at all is said once.
+                Err(error) if images == Images::All => missing.push((entry.title, error.to_string())),
+                Err(_) => {}
+            }
+        }
+    }
+    let mut text = counts_table(&found);
+    for (title, error) in &missing {
+        text += &format!("\n{title} is not there. {error}\n");
+    }
+    if found.is_empty() {
+        return Err(Failure::failed(format!(
+            "{}: none of the data sets is there; name the folder that they lie in with --data-root\n{text}",
+            root.display()
+        )));
+    }
+    output::print(&text)
+}
+
+/// The folders of trainings by the data set that each was trained on.
+pub(crate) fn trainings(texts: &[String]) -> Result<Vec<(&'static str, PathBuf)>, Failure> {
+    let wrong = |text: &String| {
+        Failure::Usage(format!(
+            "`{text}` does not name a data set and the folder of a training, as in cub200=runs/cub"
+        ))
+    };
+    let mut runs = Vec::new();
+    for text in texts {
+        let (name, run) = text.split_once('=').ok_or_else(|| wrong(text))?;
+        let run = PathBuf::from(run);
+        if trained_encoder(&run)?.is_none() {
+            return Err(Failure::failed(format!("{} is no folder of a training", run.display())));
+        }
+        runs.push((DatasetEntry::find(name)?.name, run));
+    }
+    Ok(runs)
+}
+
+/// `genus bench paper`: everything that the disk allows.
+pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
+    let root = paper.data_root.path();
+    let bench = Bench {
+        shape: Shape::default(),
+        episodes: paper.episodes.episodes.get(),
+        seed: global.seed,
+        methods: paper.methods.clone(),
+        short_classes: paper.short_classes,
+        heads: Some(cache_root()?.join("heads")),
+        ..Bench::default()
+    };
+    let mut runs = trainings(&paper.trained)?;
+    let mut study = Study::new(&paper.out, bench);
+    let bar = Bar::new(global);
+
+    let (mut sets, mut counted) = (Vec::new(), Vec::new());
+    for entry in entries(&paper.data, |entry| paper_counts(entry.name).is_some())? {
+        match entry.open(&root, paper.images) {
+            Ok(set) => {
+                counted.push((paper.images, set.clone()));
+                sets.push(set);
+            }
+            Err(error) => study.skip(entry.title, error.to_string()),
+        }
+    }
+    if sets.is_empty() {
+        let reasons: Vec<String> = study
+            .skipped()
+            .iter()
+            .map(|(what, why)| format!("{what}: {why}"))
+            .collect();
+        return Err(Failure::failed(format!(
+            "{}: none of the data sets is there; name the folder that they lie in with --data-root\n{}",
+            root.display(),
+            reasons.join("\n")
+        )));
+    }
+    study.text("Data sets", counts_table(&counted));
+
+    let views = Trained::of(&paper.methods, true).views(paper.views.views);
+    let mut plain: Vec<(String, Dataset)> = Vec::new();
+    for set in &sets {
+        if paper.train && !runs.iter().any(|(name, _)| *name == set.name) {
+            let entry = DatasetEntry::find(&set.name)?;
+            runs.push((entry.name, train_on(entry.name, &root, paper, global)?));
+        }
+        let run = runs.iter().find(|(name, _)| *name == set.name);
+        let options = match run {
+            Some((_, run)) => source::with_encoder(&paper.image_options, &run.display().to_string()),
+            None => paper.image_options.clone(),
+        };
+        let wanted = Wanted {
+            options: &options,
+            views,
+            ocd: None,
+            global,
+        };
+        let data = source::of_set(set, &wanted)?;
+        study.data_set(&data, &set.name, &bar)?;
+        plain.push((set.name.clone(), data));
+    }
+
+    match paper.encoders.is_empty() {
+        true => study.skip("backbones", "no encoders were named; name some with --encoders"),
+        false => {
+            let mut parts = Vec::new();
+            for encoder in &paper.encoders {
+                let options = source::with_encoder(&paper.image_options, encoder);
+                for set in &sets {
+                    let only = Wanted {
+                        options: &options,
+                        views: 0,
+                        ocd: None,
+                        global,
+                    };
+                    let encoder = encoder.split('@').next().unwrap_or(encoder).to_owned();
+                    parts.push((
+                        set.name.clone(),
+                        source::of_set(set, &only)?,
+                        Experiment::Backbones { encoder },
+                    ));
+                }
+            }
+            study.together("Encoders", "backbones", borrowed(&parts), &bar)?;
+        }
+    }
+    match runs.is_empty() {
+        true => study.skip(
+            "transfer",
+            "no encoder was trained on one of the data sets; train them with --train, or name trainings with --trained",
+        ),
+        false => {
+            let parts = transfer_parts(&runs, &sets, &paper.image_options, global)?;
+            study.together("Transfer", "transfer", borrowed(&parts), &bar)?;
+        }
+    }
+    drop(bar);
+    let report = study.finish()?;
+    let (new, before) = study.counts();
+    if !global.quiet {
+        for (what, why) in study.skipped() {
+            anstream::eprintln!("left out: {what}: {why}");
+        }
+        anstream::eprintln!("{new} experiments run, {before} were there already");
+    }
+    output::print(&format!("{}\n", report.display()))
+}
+
+type Part = (String, Dataset, Experiment);
+
+fn borrowed(parts: &[Part]) -> impl Iterator<Item = (&str, &Dataset, &Experiment)> {
+    parts
+        .iter()
+        .map(|(folder, data, experiment)| (&**folder, data, experiment))
+}
+
+/// Every training on every data set.
+pub(crate) fn transfer_parts(
+    runs: &[(&'static str, PathBuf)],
+    sets: &[ImageSet],
+    options: &crate::args::ImageOptions,
+    global: &Global,
+) -> Result<Vec<Part>, Failure> {
+    let mut parts = Vec::new();
+    for set in sets {
+        for (trained_on, run) in runs {
+            let options = source::with_encoder(options, &run.display().to_string());
+            let wanted = Wanted {
+                options: &options,
+                views: 0,
+                ocd: None,
+                global,
+            };
+            let trained_on = (*trained_on).to_owned();
+            parts.push((
+                set.name.clone(),
+                source::of_set(set, &wanted)?,
+                Experiment::Transfer { trained_on },
+            ));
+        }
+    }
+    Ok(parts)
+}
+
+/// Trains the encoder on the base classes of a data set, or goes on with that; the folder of the training.
+fn train_on(name: &str, root: &Path, paper: &PaperBench, global: &Global) -> Result<PathBuf, Failure> {
+    let folder = paper.out.join("runs").join(name);
+    let begun = folder.join("config.toml").exists();
+    if begun && folder.join("encoder.toml").exists() {
+        return Ok(folder);
+    }
+    // The same as if the user had typed it.
+    let mut words: Vec<std::ffi::OsString> = vec!["genus".into(), "train".into()];
+    if begun {
+        words.extend(["--resume".into(), folder.clone().into()]);
+    } else {
+        words.extend(["--data".into(), name.into(), "--data-root".into(), root.into()]);
+        words.extend([
+            "--images".into(),
+            paper.images.to_string().into(),
+            "--out".into(),
+            folder.clone().into(),
+        ]);
+        words.extend(["--encoder".into(), paper.image_options.encoder.encoder.clone().into()]);
+        if let Some(weights) = &paper.image_options.encoder.weights {
+            words.extend(["--weights".into(), weights.into()]);
+        }
+        words.extend(["--seed".into(), global.seed.to_string().into()]);
+    }
+    match Args::try_parse_from(words).map(|args| args.command) {
+        Ok(Command::Train(arguments)) => train::run(&arguments, global)?,
+        Ok(_) => {}
+        Err(error) => return Err(Failure::Usage(error.to_string())),
+    }
+    Ok(folder)
+}

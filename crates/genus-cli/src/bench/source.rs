@@ -1,0 +1,205 @@
+//! The data set of a bench: a feature file, images, or one of those that have a name.
+
+use std::path::{Path, PathBuf};
+
+use genus_data::datasets::{DatasetEntry, ImageSet, Images};
+use genus_data::{ImageList, Split, list_images, read_table};
+use genus_lab::training::{trained_encoder, trained_hash};
+use genus_lab::{ClassLists, Dataset};
+use genus_vision::Augmented;
+
+use crate::args::{BenchCommon, Global, ImageOptions};
+use crate::failure::Failure;
+use crate::images::{Embedder, Input};
+
+/// How many augmented views the trained baselines see when nothing else is said, as in their papers.
+const VIEWS: usize = 2;
+
+/// The data set that was named, as features.
+pub(crate) fn load(common: &BenchCommon, methods: Trained, global: &Global) -> Result<Dataset, Failure> {
+    load_by(common, &common.image_options, methods, global)
+}
+
+/// The same through another encoder.
+pub(crate) fn load_with(
+    common: &BenchCommon,
+    encoder: &str,
+    methods: Trained,
+    global: &Global,
+) -> Result<Dataset, Failure> {
+    load_by(common, &with_encoder(&common.image_options, encoder), methods, global)
+}
+
+fn load_by(
+    common: &BenchCommon,
+    options: &ImageOptions,
+    methods: Trained,
+    global: &Global,
+) -> Result<Dataset, Failure> {
+    if let Some(features) = &common.features {
+        // A report names what the user named.
+        let data = Dataset::read(features, common.split.as_deref())?.called(features.display().to_string());
+        return of_paper(data, common);
+    }
+    let wanted = Wanted {
+        options,
+        views: methods.views(common.views.views),
+        ocd: common.ocd.as_deref().filter(|_| methods.ocd),
+        global,
+    };
+    if let Some(name) = &common.data {
+        let part = match &common.images {
+            None => Images::default(),
+            Some(text) => text
+                .to_string_lossy()
+                .parse()
+                .map_err(|e: genus_data::datasets::ParseImagesError| Failure::Usage(e.to_string()))?,
+        };
+        let set = DatasetEntry::find(name)?.open(&common.data_root.path(), part)?;
+        return of_set(&set, &wanted);
+    }
+    let Some(images) = &common.images else {
+        return Err(Failure::Usage(
+            "name a feature file with --features, images with --images, or a data set with --data".into(),
+        ));
+    };
+    if !genus_data::is_image_source(images)? {
+        // A feature file under the wrong name of option is clear enough.
+        let data = Dataset::read(images, common.split.as_deref())?.called(images.display().to_string());
+        return of_paper(data, common);
+    }
+    let list = list_images(images)?;
+    if let Some(item) = list.items.iter().find(|item| item.label.is_none()) {
+        return Err(Failure::failed(format!(
+            "{}: the image {} has no label; put the images of each class into a folder of its name, or name their classes in a \
+             manifest with the columns path and label",
+            images.display(),
+            item.id
+        )));
+    }
+    // The split is looked at before hours of work.
+    if let Some(split) = &common.split {
+        let mut classes: Vec<String> = list.items.iter().filter_map(|item| item.label.clone()).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        Split::read(split)?.resolve(&classes, None)?;
+    }
+    let read = |input: &Input| Dataset::read(input.path(), common.split.as_deref());
+    let data = wanted
+        .embedded(&list, images, read)?
+        .called(images.display().to_string());
+    of_paper(data, common)
+}
+
+/// One of the paper's data sets, when the user says so.
+fn of_paper(data: Dataset, common: &BenchCommon) -> Result<Dataset, Failure> {
+    Ok(match &common.paper_set {
+        None => data,
+        Some(name) => data.of_set(DatasetEntry::find(name)?.name),
+    })
+}
+
+/// The features of a data set that has a name.
+pub(crate) fn of_set(set: &ImageSet, wanted: &Wanted) -> Result<Dataset, Failure> {
+    if !wanted.global.quiet {
+        for note in &set.notes {
+            anstream::eprintln!("{}: {note}", set.title);
+        }
+    }
+    let lists = ClassLists {
+        classes: set.classes.clone(),
+        base: set.base.clone(),
+        novel: set.novel.clone(),
+    };
+    let data = wanted.embedded(&set.list, &set.root, |input| Dataset::read_with(input.path(), lists))?;
+    Ok(data.called(&*set.title).of_set(&*set.name))
+}
+
+/// Which of the baselines that are trained take part.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Trained {
+    ocd: bool,
+    any: bool,
+}
+
+impl Trained {
+    /// Those of a list of methods, where none means those of the paper's table.
+    pub(crate) fn of(methods: &[String], usual: bool) -> Self {
+        let is = |name: &str, prefix: &str| name.split(':').next().is_some_and(|name| name.starts_with(prefix));
+        if methods.is_empty() {
+            return Self { ocd: usual, any: usual };
+        }
+        let ocd = methods.iter().any(|name| is(name, "ocd"));
+        Self {
+            ocd,
+            any: ocd || methods.iter().any(|name| is(name, "simgcd")),
+        }
+    }
+
+    /// How many views they are to see.
+    pub(crate) fn views(self, asked: Option<usize>) -> usize {
+        match self.any {
+            true => asked.unwrap_or(VIEWS),
+            false => 0,
+        }
+    }
+}
+
+/// What is to be made of images.
+pub(crate) struct Wanted<'a> {
+    pub(crate) options: &'a ImageOptions,
+    /// How many augmented views.
+    pub(crate) views: usize,
+    /// The folder of OCD's own training.
+    pub(crate) ocd: Option<&'a Path>,
+    pub(crate) global: &'a Global,
+}
+
+impl Wanted<'_> {
+    /// Embeds images, with their views and codes where these are wanted.
+    fn embedded(
+        &self,
+        list: &ImageList,
+        source: &Path,
+        read: impl FnOnce(&Input) -> Result<Dataset, genus_lab::LabError>,
+    ) -> Result<Dataset, Failure> {
+        // Looked at first: a wrong folder is to cost no time.
+        let ocd = match self.ocd {
+            None => None,
+            Some(run) => {
+                let head = trained_hash(run)?
+                    .ok_or_else(|| Failure::failed(format!("{} is no training with --objective ocd", run.display())))?;
+                // It says so when there is none.
+                trained_encoder(run)?;
+                Some((run, head))
+            }
+        };
+        let mut embedder = Embedder::new(self.options, self.global);
+        let mut data = read(&embedder.embedded(list, source, None)?)?;
+        let mut views = Vec::new();
+        for number in 0..self.views as u64 {
+            let view = Augmented { number, mirror: true };
+            let input = embedder.embedded(list, source, Some(view))?;
+            views.push(read_table(input.path())?.table.features);
+        }
+        data = data.with_views(views)?;
+        if let Some((run, head)) = ocd {
+            let options = with_encoder(self.options, &run.display().to_string());
+            let input = Embedder::new(&options, self.global).embedded(list, source, None)?;
+            data = data.with_codes(read_table(input.path())?.table.features, head)?;
+        }
+        Ok(data)
+    }
+}
+
+/// The same options for another encoder, which may come with its weights as in `resnet18@FILE`.
+pub(crate) fn with_encoder(options: &ImageOptions, encoder: &str) -> ImageOptions {
+    let mut options = options.clone();
+    let (name, weights) = match encoder.split_once('@') {
+        Some((name, weights)) if !Path::new(encoder).is_dir() => (name, Some(PathBuf::from(weights))),
+        _ => (encoder, None),
+    };
+    name.clone_into(&mut options.encoder.encoder);
+    options.encoder.weights = weights;
+    options
+}
