@@ -23,7 +23,7 @@ pub struct Confusion {
 }
 
 /// The widest name of a row or column.
-const NAME: f64 = 150.0;
+const NAME: f64 = 170.0;
 /// Smaller cells show no number.
 const NUMBERED: f64 = 21.0;
 
@@ -40,15 +40,15 @@ impl Confusion {
             svg.text([grid.width / 2.0, top + 60.0], "no data", middle);
             return svg.finish(grid.width, top + 100.0, &self.title, "An empty confusion matrix.");
         }
-        let origin = [grid.left, top + 46.0 + grid.above];
+        let origin = [grid.left, top + 26.0 + grid.above];
         self.names(&mut svg, &grid, origin);
         self.cells(&mut svg, &grid, origin);
         self.dividers(&mut svg, &grid, origin);
         let bottom = origin[1] + rows as f64 * grid.cell;
-        ramp(&mut svg, [grid.left, bottom + 26.0]);
+        ramp(&mut svg, [grid.left, bottom + 38.0]);
         svg.finish(
             grid.width,
-            bottom + 44.0 + MARGIN / 2.0,
+            bottom + 56.0 + MARGIN / 2.0,
             &self.title,
             &self.description(rows, columns),
         )
@@ -189,8 +189,8 @@ impl Confusion {
             );
         }
         for (word, middle) in words(self.known_columns, grid.columns).into_iter().flatten() {
-            // The names above the cells lean to the right, and so does the middle of what they cover.
-            svg.text([x + middle, y - grid.above - 14.0], word, format_args!(""));
+            // Below the cells: above them the names lean over the divider.
+            svg.text([x + middle, y + size[1] + 18.0], word, format_args!(""));
         }
         svg.close();
     }
@@ -241,7 +241,7 @@ struct Grid {
 
 impl Grid {
     fn of(matrix: &Confusion, rows: usize, columns: usize) -> Self {
-        let cell = (700.0 / rows.max(columns).max(1) as f64).clamp(5.0, 34.0);
+        let cell = (700.0 / rows.max(columns).max(1) as f64).clamp(3.0, 34.0);
         let digits = matrix
             .counts
             .iter()
@@ -267,10 +267,10 @@ impl Grid {
         let left = MARGIN + 18.0 + longest(&matrix.rows) + 8.0;
         // A leaning name of the last column reaches out to the right.
         let right = (long * reach.cos() - cell / 2.0).max(if numbered { 46.0 } else { 4.0 });
-        let (above, left) = if slope == 0.0 {
-            (font, left + 0.0)
+        let above = if slope == 0.0 {
+            font
         } else {
-            (long * reach.sin() + 0.6 * font, left)
+            long * reach.sin() + 0.6 * font
         };
         let width = (left + columns as f64 * cell + right + MARGIN).max(420.0);
         Self {

@@ -50,6 +50,8 @@ const NAME: f64 = 150.0;
 const LEADING: f64 = 17.0;
 /// How far a name may be moved from the end of its line before a legend is clearer.
 const ASIDE: f64 = 26.0;
+/// The radius of a figure of the paper: around a measured one at the same place a ring is left to see.
+const PAPER: f64 = 5.4;
 /// Values beyond this are a mistake, and nothing else would be seen beside them.
 const ABSURD: f64 = 1e12;
 
@@ -238,7 +240,7 @@ impl XAxis {
         let ticks = if values.len() <= 16 {
             values.iter().map(|&value| (value, decimals(value, 4))).collect()
         } else {
-            round_ticks(from, to, 8)
+            round_ticks(from, to, round_step((to - from) / 8.0))
         };
         Self { from, to, ticks }
     }
@@ -264,14 +266,14 @@ impl YAxis {
             _ if low > high => (0.0, 100.0),
             // A flat line stands in the middle of a range, not between two numbers that differ by rounding.
             span if span <= 1e-9 * (1.0 + high.abs()) => (low - 1.0, high + 1.0),
-            span => (low - 0.04 * span, high + 0.04 * span),
+            span => (low - 0.02 * span, high + 0.02 * span),
         };
-        let step = round_step((high - low) / 5.0);
+        let step = round_step((high - low) / 7.0);
         let (from, to) = ((low / step).floor() * step, (high / step).ceil() * step);
         Self {
             from,
             to,
-            ticks: round_ticks(from, to, 5),
+            ticks: round_ticks(from, to, step),
         }
     }
 }
@@ -285,9 +287,8 @@ fn round_step(least: f64) -> f64 {
     factor.unwrap_or(10.0) * ten
 }
 
-/// About `count` round numbers of a range.
-fn round_ticks(from: f64, to: f64, count: usize) -> Vec<(f64, String)> {
-    let step = round_step((to - from) / count as f64);
+/// The multiples of `step` in a range.
+fn round_ticks(from: f64, to: f64, step: f64) -> Vec<(f64, String)> {
     let places = (1 - step.log10().floor() as i64).clamp(0, 12) as usize;
     let first = (from / step - 1e-6).ceil();
     let number = ((to / step + 1e-6).floor() - first).clamp(0.0, 40.0) as usize;
@@ -383,7 +384,7 @@ fn strokes(svg: &mut Svg, plot: &Plot, line: &Line) {
         ),
     );
     for &point in &line.paper {
-        let d = shape(line.mark, plot.at(point), 4.2);
+        let d = shape(line.mark, plot.at(point), PAPER);
         let title = format!(
             "{}, paper: {} at {}",
             line.name,
@@ -523,7 +524,7 @@ fn legend(svg: &mut Svg, lines: &[Line], names: bool, top: f64) -> f64 {
         let dots =
             format_args!(r#"stroke="{SOFT}" stroke-width="1.6" stroke-dasharray="1.5 5" stroke-linecap="round""#);
         svg.line([x, y], [x + 22.0, y], dots);
-        let d = shape(Mark::Circle, [x + 11.0, y], 4.2);
+        let d = shape(Mark::Circle, [x + 11.0, y], PAPER);
         svg.path(
             &d,
             format_args!(r##"fill="#fdfdfe" stroke="{SOFT}" stroke-width="1.6""##),
@@ -553,7 +554,7 @@ impl Row {
             };
         }
         let at = [self.x, self.y];
-        self.x += width + 20.0;
+        self.x += width + 14.0;
         at
     }
 }

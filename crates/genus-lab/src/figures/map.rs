@@ -17,7 +17,7 @@ pub struct MapGrid {
     pub subtitle: String,
     /// The names of the views.
     pub columns: Vec<String>,
-    /// Whether the first view is the truth: points that another view puts elsewhere then get a ring.
+    /// Whether the first view is the truth: points that another view puts elsewhere then get a dark edge.
     pub truth: bool,
     /// The episodes.
     pub rows: Vec<MapRow>,
@@ -86,12 +86,12 @@ impl MapGrid {
                 layout.draw(&mut svg, [column(at), y], panel, truth);
                 let style = format_args!(r#"font-size="12.5" fill="{INK}" text-anchor="middle""#);
                 svg.text(
-                    [column(at) + side / 2.0, y + side + 19.0],
+                    [column(at) + side / 2.0, y + layout.size[1] + 19.0],
                     &fit(&panel.caption, 12.5, side),
                     style,
                 );
             }
-            y += side
+            y += layout.size[1]
                 + if row.panels.iter().any(|panel| !panel.caption.is_empty()) {
                     26.0
                 } else {
@@ -133,7 +133,7 @@ impl MapGrid {
             for (at, &mark) in marks.iter().enumerate() {
                 let at = [x + 7.0 + 15.0 * at as f64, y];
                 let (size, edge) = if mark == Mark::Star {
-                    (6.0, INK)
+                    (5.2, INK)
                 } else {
                     (4.4, "#ffffff")
                 };
@@ -143,10 +143,8 @@ impl MapGrid {
                 );
             }
             if marks.is_empty() {
-                svg.path(
-                    &shape(Mark::Circle, [x + 7.0, y], 6.0),
-                    format_args!(r#"fill="none" {RING}"#),
-                );
+                let d = shape(Mark::Circle, [x + 7.0, y], 4.4);
+                svg.path(&d, format_args!(r##"fill="#c8ced5" {ELSEWHERE}"##));
             }
             svg.text(
                 [x + drawn + 5.0, y + 4.2],
@@ -186,13 +184,15 @@ impl MapGrid {
     }
 }
 
-/// How the ring around a point that is elsewhere is drawn.
-const RING: &str = r##"stroke="#1f2328" stroke-width="1.1""##;
+/// The edge of a point that is where the truth has it …
+const RIGHT: &str = r##"stroke="#ffffff" stroke-width="0.7""##;
+/// … and of one that is elsewhere.
+const ELSEWHERE: &str = r##"stroke="#1f2328" stroke-width="1.15""##;
 
 /// What the panels of a row share: places, sizes and colours.
 struct Layout<'a> {
     row: &'a MapRow,
-    side: f64,
+    size: [f64; 2],
     /// The place of every point in a panel, where it has one.
     places: Vec<Option<[f64; 2]>>,
     radius: f64,
@@ -210,13 +210,19 @@ impl<'a> Layout<'a> {
                 high[axis] = high[axis].max(f64::from(point[axis]));
             }
         }
-        // One scale for both directions: distances are what a map is about.
-        let span = (high[0] - low[0]).max(high[1] - low[1]);
-        let scale = if span > 0.0 { (side - 2.0 * INSET) / span } else { 0.0 };
+        // One scale for both directions: distances are what a map is about. Flat maps get flat panels.
+        let (wide, tall) = ((high[0] - low[0]).max(0.0), (high[1] - low[1]).max(0.0));
+        let room = side - 2.0 * INSET;
+        let scale = if wide.max(tall) > 0.0 {
+            room / wide.max(tall)
+        } else {
+            0.0
+        };
+        let size = [side, (tall * scale).max(0.5 * room) + 2.0 * INSET];
         let place = |point: &[f32; 2]| {
             finite(&point).then(|| {
                 let along = |axis: usize| (f64::from(point[axis]) - (low[axis] + high[axis]) / 2.0) * scale;
-                [side / 2.0 + along(0), side / 2.0 - along(1)]
+                [size[0] / 2.0 + along(0), size[1] / 2.0 - along(1)]
             })
         };
         let categories: BTreeSet<Category> = row
@@ -227,58 +233,46 @@ impl<'a> Layout<'a> {
         let count = categories.len();
         Self {
             row,
-            side,
+            size,
             places: row.points.iter().map(place).collect(),
-            radius: (0.21 * side / (row.points.len().max(1) as f64).sqrt()).clamp(1.6, 4.6),
+            radius: (0.2 * side / (row.points.len().max(1) as f64).sqrt()).clamp(1.6, 4.6),
             colours: categories.into_iter().zip(colours(count)).collect(),
         }
     }
 
-    /// One panel: its queries, rings around those that are elsewhere in the truth, and the prototypes on top.
+    /// One panel: its queries, then those that are elsewhere in the truth, and the prototypes on top.
     fn draw(&self, svg: &mut Svg, [x, y]: [f64; 2], panel: &MapPanel, truth: Option<&MapPanel>) {
-        let edge = r##"rx="8" fill="#ffffff" stroke="#d8dee4""##;
-        svg.rect([x, y], [self.side, self.side], format_args!("{edge}"));
-        // All points of a category are one path: a map of thousands stays a small file.
-        let mut marks: BTreeMap<Option<Category>, String> = BTreeMap::new();
-        let mut stars: BTreeMap<Option<Category>, String> = BTreeMap::new();
-        let mut rings = String::new();
+        svg.rect(
+            [x, y],
+            self.size,
+            format_args!(r##"rx="8" fill="#ffffff" stroke="#d8dee4""##),
+        );
+        let mut layers: [BTreeMap<Option<Category>, Vec<String>>; 3] = Default::default();
         for (at, place) in self.places.iter().enumerate() {
             let Some(place) = place.map(|[right, down]| [x + right, y + down]) else {
                 continue;
             };
             let category = panel.categories.get(at).copied();
-            if at < self.row.known {
-                *stars.entry(category).or_default() += &shape(Mark::Star, place, 1.75 * self.radius);
-                continue;
-            }
-            let mark = match category {
-                Some(Category::Novel(group)) if group % 2 == 0 => Mark::Triangle,
-                Some(Category::Novel(_)) => Mark::Diamond,
-                _ => Mark::Circle,
+            let elsewhere = truth.is_some_and(|truth| truth.categories.get(at).copied() != category);
+            let (layer, mark, radius) = match category {
+                _ if at < self.row.known => (2, Mark::Star, 1.6 * self.radius),
+                Some(Category::Novel(group)) if group % 2 == 0 => (usize::from(elsewhere), Mark::Triangle, self.radius),
+                Some(Category::Novel(_)) => (usize::from(elsewhere), Mark::Diamond, self.radius),
+                _ => (usize::from(elsewhere), Mark::Circle, self.radius),
             };
-            *marks.entry(category).or_default() += &shape(mark, place, self.radius);
-            if truth.is_some_and(|truth| truth.categories.get(at).copied() != category) {
-                rings += &shape(Mark::Circle, place, 1.42 * self.radius + 0.9);
+            layers[layer]
+                .entry(category)
+                .or_default()
+                .push(shape(mark, place, radius));
+        }
+        for (layer, edge) in layers.iter().zip([RIGHT, ELSEWHERE, ELSEWHERE]) {
+            for (category, marks) in layer {
+                let colour = category.and_then(|category| self.colours.get(&category));
+                let colour = colour.map_or("#b3bac2", String::as_str);
+                svg.open(format_args!(r#"fill="{colour}" {edge} stroke-linejoin="round""#));
+                marks.iter().for_each(|d| svg.path(d, format_args!("")));
+                svg.close();
             }
-        }
-        let colour = |category: &Option<Category>| {
-            category
-                .and_then(|category| self.colours.get(&category))
-                .map_or("#b3bac2", String::as_str)
-        };
-        for (category, d) in &marks {
-            svg.path(
-                d,
-                format_args!(r##"fill="{}" stroke="#ffffff" stroke-width="0.7""##, colour(category)),
-            );
-        }
-        svg.path(&rings, format_args!(r#"fill="none" {RING}"#));
-        for (category, d) in &stars {
-            let style = format_args!(
-                r#"fill="{}" stroke="{INK}" stroke-width="1.1" stroke-linejoin="round""#,
-                colour(category)
-            );
-            svg.path(d, style);
         }
     }
 }

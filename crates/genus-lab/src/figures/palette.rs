@@ -77,8 +77,15 @@ fn hex([red, green, blue]: [u8; 3]) -> String {
 /// left out.
 fn candidates() -> Vec<[u8; 3]> {
     let mut all = Vec::new();
-    for lightness in [0.40, 0.50, 0.60, 0.70, 0.79] {
-        for chroma in [0.17, 0.12, 0.07] {
+    // Pale and weak together would hardly be seen on white.
+    for (lightness, chromas) in [
+        (0.38, [0.12, 0.07]),
+        (0.50, [0.16, 0.08]),
+        (0.60, [0.17, 0.10]),
+        (0.70, [0.17, 0.12]),
+        (0.78, [0.15, 0.11]),
+    ] {
+        for chroma in chromas {
             for step in 0..24 {
                 let hue = f64::from(step) * std::f64::consts::TAU / 24.0;
                 all.extend(from_oklab([lightness, chroma * hue.cos(), chroma * hue.sin()]));

@@ -69,7 +69,8 @@ impl Svg {
     /// A path; what it says in its `d` is made with [`shape`] or by hand.
     pub(super) fn path(&mut self, d: &str, attributes: fmt::Arguments<'_>) {
         if !d.is_empty() {
-            self.push(format_args!(r#"<path d="{d}" {attributes}/>"#));
+            let space = if attributes.as_str() == Some("") { "" } else { " " };
+            self.push(format_args!(r#"<path d="{d}"{space}{attributes}/>"#));
         }
     }
 

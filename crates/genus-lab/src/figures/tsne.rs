@@ -17,7 +17,10 @@ const STEPS: usize = 1_000;
 const EXAGGERATION: f64 = 12.0;
 /// … for so many steps, with little momentum.
 const EARLY: usize = 250;
+/// Sums run in so many lanes, which the compiler makes vectors of.
 const LANES: usize = 8;
+/// Points whose forces are computed together: their numbers fit the first-level cache.
+const BLOCK: usize = 256;
 
 /// The place of every row; `None` where all rows are the same or the steps lead nowhere.
 pub(super) fn points(rows: &Features, principal: &[[f32; 2]], seed: u64) -> Option<Vec<[f32; 2]>> {
@@ -72,7 +75,7 @@ fn squared_distances(rows: &Features) -> Option<Vec<f32>> {
     distances.par_chunks_mut(n).enumerate().for_each(|(i, out)| {
         let one = &values[i * dim..][..dim];
         for (other, cell) in values.chunks_exact(dim).zip(out) {
-            *cell = squared_distance(one, other);
+            *cell = lanes(one, other, |sum, a, b| sum + (a - b) * (a - b));
         }
     });
     let sums: Vec<f64> = distances
@@ -87,20 +90,6 @@ fn squared_distances(rows: &Features) -> Option<Vec<f32>> {
         .par_iter_mut()
         .for_each(|d| *d = (f64::from(*d) / mean) as f32);
     Some(distances)
-}
-
-fn squared_distance(a: &[f32], b: &[f32]) -> f32 {
-    let mut lanes = [0.0; LANES];
-    let (a8, a_rest) = a.as_chunks::<LANES>();
-    let (b8, b_rest) = b.as_chunks::<LANES>();
-    for (a, b) in a8.iter().zip(b8) {
-        for lane in 0..LANES {
-            let gap = a[lane] - b[lane];
-            lanes[lane] += gap * gap;
-        }
-    }
-    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| (a - b) * (a - b)).sum();
-    lanes.iter().sum::<f32>() + rest
 }
 
 /// From squared distances to the symmetric probabilities that two points are neighbours; they sum to one.
@@ -140,7 +129,7 @@ fn to_probabilities(row: &mut [f32], i: usize, perplexity: f64) {
         let mut weighted = 0.0;
         for (j, (weight, &d)) in weights.iter_mut().zip(&beyond).enumerate() {
             let exponent = narrow * d;
-            *weight = if j == i || exponent > 80.0 {
+            *weight = if j == i || exponent > 40.0 {
                 0.0
             } else {
                 (-exponent).exp()
@@ -185,6 +174,7 @@ fn start(principal: &[[f32; 2]], seed: u64) -> Option<Vec<[f64; 2]>> {
 }
 
 /// What all other points do to one.
+#[derive(Default)]
 struct Force {
     attraction: [f64; 2],
     repulsion: [f64; 2],
@@ -205,34 +195,42 @@ fn forces(affinities: &[f32], place: &[[f64; 2]]) -> Vec<Force> {
 }
 
 fn force(row: &[f32], xs: &[f32], ys: &[f32], x: f32, y: f32) -> Force {
-    // The sums of attraction, repulsion and weight, in lanes that the compiler makes vectors of.
-    let mut sums = [[0f32; LANES]; 5];
-    let mut add = |lane: usize, p: f32, other_x: f32, other_y: f32| {
-        let (dx, dy) = (x - other_x, y - other_y);
-        let kernel = 1.0 / (1.0 + dx * dx + dy * dy);
-        let (pull, push) = (p * kernel, kernel * kernel);
-        sums[0][lane] += pull * dx;
-        sums[1][lane] += pull * dy;
-        sums[2][lane] += push * dx;
-        sums[3][lane] += push * dy;
-        sums[4][lane] += kernel;
-    };
-    let (row8, row_rest) = row.as_chunks::<LANES>();
-    let (xs8, xs_rest) = xs.as_chunks::<LANES>();
-    let (ys8, ys_rest) = ys.as_chunks::<LANES>();
-    for ((p, xs), ys) in row8.iter().zip(xs8).zip(ys8) {
+    let mut force = Force::default();
+    let [mut dx, mut dy, mut kernel, mut pull, mut push] = [[0f32; BLOCK]; 5];
+    for ((row, xs), ys) in row.chunks(BLOCK).zip(xs.chunks(BLOCK)).zip(ys.chunks(BLOCK)) {
+        // First what has no sums, then the sums one by one: a loop that does both does not become vectors.
+        for (i, ((&p, &other_x), &other_y)) in row.iter().zip(xs).zip(ys).enumerate() {
+            dx[i] = x - other_x;
+            dy[i] = y - other_y;
+            kernel[i] = 1.0 / (1.0 + dx[i] * dx[i] + dy[i] * dy[i]);
+            pull[i] = p * kernel[i];
+            push[i] = kernel[i] * kernel[i];
+        }
+        let used = ..row.len();
+        for (axis, gaps) in [&dx[used], &dy[used]].into_iter().enumerate() {
+            force.attraction[axis] += f64::from(lanes(&pull[used], gaps, |sum, pull, gap| sum + pull * gap));
+            force.repulsion[axis] += f64::from(lanes(&push[used], gaps, |sum, push, gap| sum + push * gap));
+        }
+        force.weight += f64::from(lanes(&kernel[used], &kernel[used], |sum, kernel, _| sum + kernel));
+    }
+    // The point itself is one of the others: no distance, so no force, but a kernel of one.
+    force.weight -= 1.0;
+    force
+}
+
+/// Adds up what `add` makes of pairs of numbers, lane by lane.
+#[inline(always)]
+fn lanes(a: &[f32], b: &[f32], add: impl Fn(f32, f32, f32) -> f32) -> f32 {
+    let mut sums = [0.0; LANES];
+    let (whole_a, rest_a) = a.as_chunks::<LANES>();
+    let (whole_b, rest_b) = b.as_chunks::<LANES>();
+    for (a, b) in whole_a.iter().zip(whole_b) {
         for lane in 0..LANES {
-            add(lane, p[lane], xs[lane], ys[lane]);
+            sums[lane] = add(sums[lane], a[lane], b[lane]);
         }
     }
-    for (lane, ((&p, &other_x), &other_y)) in row_rest.iter().zip(xs_rest).zip(ys_rest).enumerate() {
-        add(lane, p, other_x, other_y);
+    for (lane, (&a, &b)) in rest_a.iter().zip(rest_b).enumerate() {
+        sums[lane] = add(sums[lane], a, b);
     }
-    let [ax, ay, rx, ry, weight] = sums.map(|lanes| lanes.iter().map(|&lane| f64::from(lane)).sum::<f64>());
-    // The point itself is one of the others: no distance, so no force, but a kernel of one.
-    Force {
-        attraction: [ax, ay],
-        repulsion: [rx, ry],
-        weight: weight - 1.0,
-    }
+    sums.iter().sum()
 }
