@@ -236,6 +236,7 @@ fn assert_pixels(path: &Path, pixels: RawPixels, image: usize) {
 #[test]
 fn cifar_pickles_of_python_2_and_3_are_read_in_place() {
     for (test, meta) in [
+        ("cifar_protocol3", "cifar_meta"),
         ("cifar_protocol4", "cifar_meta"),
         ("cifar_protocol5", "cifar_meta_protocol4"),
     ] {

@@ -68,8 +68,10 @@ class BigEndian:
 
     def file(self, rows):
         fields = []
-        for label, name in rows:
-            fields.append(self.matrix(6, (1, 1), b"", self.element(9, struct.pack(">d", label))))
+        for i, (label, name) in enumerate(rows):
+            # MATLAB stores a double that is a small whole number in fewer bytes.
+            kind, form = [(9, ">d"), (2, ">B"), (4, ">H")][i % 3]
+            fields.append(self.matrix(6, (1, 1), b"", self.element(kind, struct.pack(form, label))))
             fields.append(self.matrix(4, (1, len(name)), b"", self.element(17, name.encode("utf-16-be"))))
         width = self.element(5, struct.pack(">i", 8))
         names = self.element(1, b"class".ljust(8, b"\0") + b"fname".ljust(8, b"\0"))
@@ -115,7 +117,8 @@ class Python2:
         self.data += data
 
     def remember(self):
-        self.put(b"q" + bytes([self.remembered]) if self.remembered < 256 else b"r" + struct.pack("<I", self.remembered))
+        n = self.remembered
+        self.put(b"q" + bytes([n]) if n < 256 else b"r" + struct.pack("<I", n))
         self.remembered += 1
 
     def text(self, text):
@@ -124,8 +127,12 @@ class Python2:
         self.remember()
 
     def int(self, number):
-        small = 0 <= number < 256
-        self.put(b"K" + bytes([number]) if small else b"M" + struct.pack("<H", number) if number >= 0 else b"J" + struct.pack("<i", number))
+        if 0 <= number < 256:
+            self.put(b"K" + bytes([number]))
+        elif 0 <= number < 65536:
+            self.put(b"M" + struct.pack("<H", number))
+        else:
+            self.put(b"J" + struct.pack("<i", number))
 
     def list(self, items, write):
         self.put(b"]")
@@ -194,18 +201,25 @@ def python2(count, fine):
 
 
 def dictionary(count, key=str, array=lambda a: a):
-    data = {"batch_label": "testing batch 1 of 1", "fine_labels": labels(count), "coarse_labels": [3] * count, "data": array(pixels(count))}
+    data = {
+        "batch_label": "testing batch 1 of 1",
+        "fine_labels": labels(count),
+        "coarse_labels": [3] * count,
+        "data": array(pixels(count)),
+    }
     return {key(name): value for name, value in data.items()}
 
 
 def make_cifar(names):
     p = Python2()
-    write("cifar_meta", p.dictionary([("fine_label_names", lambda: p.list(names, p.text)), ("coarse_label_names", lambda: p.list(["fish"], p.text))]))
+    fine, coarse = lambda: p.list(names, p.text), lambda: p.list(["fish"], p.text)
+    write("cifar_meta", p.dictionary([("fine_label_names", fine), ("coarse_label_names", coarse)]))
     write("cifar_meta_protocol4", pickle.dumps({b"fine_label_names": [name.encode() for name in names]}, protocol=4))
     write("cifar_python2", python2(3, labels(3)))
     write("cifar_label_100", python2(1, [100]))
     write("cifar_label_negative", python2(1, [-1]))
     write("cifar_labels_short", python2(2, [1]))
+    write("cifar_protocol3", pickle.dumps(dictionary(2), protocol=3))
     write("cifar_protocol4", pickle.dumps(dictionary(2), protocol=4))
     write("cifar_protocol5", pickle.dumps(dictionary(2, key=str.encode), protocol=5))
     # What must be refused: bytes as a text, text only, columns first, wider numbers, images of another size, no array.
