@@ -45,7 +45,7 @@ const DEVKITS: [&str; 6] = [
     "devkit/devkit",
 ];
 /// Where the folders of classes may be, below the root.
-const FOLDERS: [&str; 4] = ["", "car_data", "car_data/car_data", "cars"];
+const FOLDERS: [&str; 3] = ["", "car_data", "car_data/car_data"];
 const META: &str = "cars_meta.mat";
 const ALL: &str = "cars_annos.mat";
 /// The authors' loader keeps a default of 160 classes for the training images.

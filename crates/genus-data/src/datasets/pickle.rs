@@ -16,7 +16,7 @@ use crate::table::source::Origin;
 /// The most objects in a pickle; CIFAR-100 has 200,000.
 const MAX_OBJECTS: usize = 1 << 20;
 /// The most steps of a pickle.
-const MAX_STEPS: usize = 1 << 23;
+const MAX_STEPS: usize = 1 << 22;
 /// Texts up to here are read, longer ones are only located.
 const MAX_TEXT: u64 = 1 << 8;
 
@@ -320,7 +320,7 @@ impl Machine {
                 return Err("it holds more than a million objects, which is no file of CIFAR-100".to_owned());
             }
         }
-        Err("it has more than eight million steps, which is no file of CIFAR-100".to_owned())
+        Err("it has more than four million steps, which is no file of CIFAR-100".to_owned())
     }
 
     fn step(&mut self, step: u8) -> Result<(), String> {
