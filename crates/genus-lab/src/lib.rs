@@ -39,7 +39,7 @@ mod trial;
 
 use thiserror::Error;
 
-pub use baselines::{SimGcd, SimGcdClassifier, SimGcdError, SimGcdInit};
+pub use baselines::{SimGcd, SimGcdClassifier, SimGcdError, SimGcdInit, SimGcdTrainer};
 pub use dataset::Dataset;
 pub use digits::{DigitsResult, DigitsTask};
 pub use experiment::{Bench, Experiment, LargeSettings};
