@@ -19,6 +19,7 @@ pub struct SimGcdTrainer {
     method: SimGcd,
     heads: usize,
     trainer: Trainer,
+    losses: Vec<f64>,
 }
 
 impl SimGcd {
@@ -47,8 +48,12 @@ impl SimGcd {
             fixed_statistics: true,
         };
         let trainer = Trainer::new(architecture, image, weights, settings, 0)?;
-        let heads = classes;
-        Ok(SimGcdTrainer { method, heads, trainer })
+        Ok(SimGcdTrainer {
+            method,
+            heads: classes,
+            trainer,
+            losses: Vec::new(),
+        })
     }
 }
 
@@ -80,7 +85,7 @@ impl SimGcdTrainer {
             .chain(std::iter::repeat_n(UNLABELLED, rows))
             .collect();
         let labels = [&labels[..], &labels].concat();
-        let mut losses = Vec::with_capacity(self.method.epochs);
+        self.losses.clear();
         for epoch in 0..self.method.epochs {
             let views = views_of(epoch, support.len(), seed);
             let batch: Vec<f32> = (views.iter().cycle().take(2))
@@ -88,7 +93,7 @@ impl SimGcdTrainer {
                 .collect();
             self.trainer.set_teacher(self.method.loss_at(epoch).teacher);
             let loss = self.trainer.step(&batch, &labels, self.method.rate_at(epoch));
-            losses.push(loss.map_err(|error| match error {
+            self.losses.push(loss.map_err(|error| match error {
                 TrainError::NotFinite { loss } => SimGcdError::NotFinite { epoch, loss },
                 other => other.into(),
             })?);
@@ -100,7 +105,12 @@ impl SimGcdTrainer {
         let features = matrix(features.len() / rows, features)?;
         let weights = self.trainer.head().remove(SelfDistilHead::CLASSIFIER);
         let weights = weights.map(|tensor| tensor.values).unwrap_or_default();
-        SimGcdClassifier::new(matrix(features.dim(), weights)?, losses).predict(&features)
+        SimGcdClassifier::new(matrix(features.dim(), weights)?, self.losses.clone()).predict(&features)
+    }
+
+    /// The loss at the beginning of every epoch of the last [`fit`](Self::fit).
+    pub fn losses(&self) -> &[f64] {
+        &self.losses
     }
 
     /// Makes sure that all views are of the same items; the number of queries.
