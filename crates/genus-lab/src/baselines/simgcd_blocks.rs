@@ -18,6 +18,8 @@ fn classifier() -> String {
 pub struct SimGcdTrainer {
     method: SimGcd,
     heads: usize,
+    /// The number of values of an item.
+    each: usize,
     trainer: Trainer,
     losses: Vec<f64>,
 }
@@ -48,9 +50,14 @@ impl SimGcd {
             fixed_statistics: true,
         };
         let trainer = Trainer::new(architecture, image, weights, settings, 0)?;
+        let pixels = 3 * image * image;
         Ok(SimGcdTrainer {
             method,
             heads: classes,
+            // What the trunk gives for one image says how much it gives for each.
+            each: trainer
+                .trunk()
+                .map_or(pixels, |trunk| trunk.run(&vec![0.0; pixels]).len()),
             trainer,
             losses: Vec::new(),
         })
@@ -128,17 +135,17 @@ impl SimGcdTrainer {
             let heads = self.heads;
             return Err(SimGcdError::TooFewHeads { class, heads });
         }
-        let each = support[0].len() / labels.len();
-        let rows = queries[0].len() / each.max(1);
-        for (what, expected, views) in [("examples", labels.len(), support), ("queries", rows, queries)] {
-            if let Some(view) = views
-                .iter()
-                .position(|values| values.len() != expected * each || each == 0)
-            {
+        let each = self.each;
+        let rows = queries[0].len() / each;
+        for (what, expected, views) in [
+            ("examples", labels.len() * each, support),
+            ("queries", rows * each, queries),
+        ] {
+            if let Some(view) = views.iter().position(|values| values.len() != expected) {
                 return Err(SimGcdError::Values {
                     what,
                     view,
-                    expected: expected * each,
+                    expected,
                     found: views[view].len(),
                 });
             }
