@@ -37,7 +37,7 @@ fn view(classes: &[usize], seed: u64) -> Vec<f32> {
         let mut rng = Rng::new(seed, &[image as u64]);
         for channel in 0..3 {
             for at in 0..SIDE * SIDE {
-                let stripe = (at % SIDE) / (1 + class) % 2 == 0;
+                let stripe = ((at % SIDE) / (1 + class)).is_multiple_of(2);
                 let bright = if stripe == (channel == class % 3) { 1.0 } else { -1.0 };
                 pixels.push(bright + 0.3 * (2.0 * rng.unit() - 1.0) as f32);
             }
