@@ -199,7 +199,8 @@ pub(crate) struct Embed {
 ///
 /// The images are those of a folder with one folder a class, or of a manifest with labels; with --split only its base classes
 /// are used. The last blocks of a network and a projection head learn, on episodes, to bring the images of a class together
-/// (supervised contrastive loss). Some base classes are held out, and how well they are sorted is said as it goes on. Ctrl-C
+/// (supervised contrastive loss); with --objective ocd they learn, on batches of two views, to give them the same code of bits,
+/// which is the baseline OCD. Some base classes are held out, and how well they are sorted is said as it goes on. Ctrl-C
 /// finishes the step and saves; --resume goes on. The folder of the run is then an encoder: --encoder runs/birds.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -212,6 +213,7 @@ Examples:
   genus train birds/ --split birds.json --out runs/birds --cache-trunk 4
   genus train birds/ --encoder efficientnet-lite2 --blocks 3 --lr 0.003 --out runs/lite
   genus train letters/ --encoder conv4 --from-scratch --no-mirror --epochs 20 --out runs/letters
+  genus train birds/ --split birds.json --objective ocd --out runs/codes
   genus train --resume runs/birds
   genus discover --support labelled/ --query photos/ --encoder runs/birds"
 )]
@@ -233,7 +235,10 @@ pub(crate) struct Train {
     /// Begin with random weights
     #[arg(long, conflicts_with = "weights", help_heading = IMAGES)]
     pub(crate) from_scratch: bool,
-    /// How many of the last blocks are trained, or all; by default 2, and all from scratch. The authors' code trains 1
+    /// What is learnt: features (contrast), or codes (ocd), whose head is then in hash.safetensors beside the encoder
+    #[arg(long, default_value = "contrast", value_name = "contrast|ocd")]
+    pub(crate) objective: ObjectiveName,
+    /// How many of the last blocks are trained, or all; by default 2, 1 for ocd, and all from scratch. The authors' code trains 1
     #[arg(long, value_name = "N|all")]
     pub(crate) blocks: Option<Blocks>,
     /// What batch normalisations of trained blocks go by: the statistics they came with (fixed) or those of the batch; by default
@@ -245,12 +250,16 @@ pub(crate) struct Train {
     /// Queries of a class; the authors' script uses 30
     #[arg(long, default_value_t = 15, value_name = "Q")]
     pub(crate) query: usize,
-    /// Epochs; 0 gives the encoder as it is before training
-    #[arg(long, default_value_t = 50, value_name = "N")]
-    pub(crate) epochs: u64,
-    /// Episodes of an epoch, each a step
-    #[arg(long, default_value_t = 50, value_name = "N")]
-    pub(crate) episodes: u64,
+    /// Epochs, by default 50, and 100 for ocd; 0 gives the encoder as it is before training
+    #[arg(long, value_name = "N")]
+    pub(crate) epochs: Option<u64>,
+    /// Episodes of an epoch, each a step; by default 50
+    #[arg(long, value_name = "N")]
+    pub(crate) episodes: Option<u64>,
+    /// Take steps on so many images of all classes instead of on episodes, and an epoch for once through them; by default 128 for
+    /// ocd
+    #[arg(long, value_name = "N", conflicts_with = "episodes")]
+    pub(crate) batch: Option<usize>,
     /// Learning rate at the beginning
     #[arg(long, default_value_t = 0.01, value_name = "RATE")]
     pub(crate) lr: f64,
@@ -266,9 +275,9 @@ pub(crate) struct Train {
     /// Temperature of the loss
     #[arg(long, default_value_t = 0.07, value_name = "T")]
     pub(crate) temperature: f64,
-    /// Views of every image in a step
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub(crate) views: usize,
+    /// Views of every image in a step; by default 1, and 2 for ocd
+    #[arg(long, value_name = "N")]
+    pub(crate) views: Option<usize>,
     /// Do not mirror images: for letters, digits, signs
     #[arg(long)]
     pub(crate) no_mirror: bool,
@@ -278,6 +287,9 @@ pub(crate) struct Train {
     /// Length of the head's last layer; 0 stops at the 256 values before it
     #[arg(long, default_value_t = 65_536, value_name = "N")]
     pub(crate) head_width: usize,
+    /// Bits of a code of ocd
+    #[arg(long, default_value_t = 12, value_name = "N")]
+    pub(crate) bits: usize,
     /// Run the frozen blocks once, on so many views of every image, and train on what they gave; 0 runs them in every step
     #[arg(long, default_value_t = 0, value_name = "VIEWS")]
     pub(crate) cache_trunk: usize,
@@ -293,13 +305,14 @@ pub(crate) struct Train {
 }
 
 /// What a run that is gone on with has of its own.
-const SETTINGS: [&str; 28] = [
+const SETTINGS: [&str; 31] = [
     "images",
     "out",
     "split",
     "encoder",
     "weights",
     "from_scratch",
+    "objective",
     "blocks",
     "statistics",
     "way",
@@ -309,6 +322,7 @@ const SETTINGS: [&str; 28] = [
     "short_classes",
     "epochs",
     "episodes",
+    "batch",
     "lr",
     "schedule",
     "momentum",
@@ -318,11 +332,19 @@ const SETTINGS: [&str; 28] = [
     "no_mirror",
     "head_hidden",
     "head_width",
+    "bits",
     "cache_trunk",
     "validation_classes",
     "validation_episodes",
     "validate_every",
 ];
+
+/// What a network is trained for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ObjectiveName {
+    Contrast,
+    Ocd,
+}
 
 /// What batch normalisations go by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

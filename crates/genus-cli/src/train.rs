@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
 use genus_core::episode::ShortClasses;
-use genus_lab::training::{Blocks, Schedule, Step, Training, TrainingSettings, Validation, Watcher};
+use genus_lab::training::{Blocks, Objective, Schedule, Step, Training, TrainingSettings, Validation, Watcher};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::args::{Global, ScheduleName, Statistics, Train};
+use crate::args::{Global, ObjectiveName, ScheduleName, Statistics, Train};
 use crate::failure::Failure;
 use crate::images;
 use crate::summary::thousands;
@@ -54,7 +54,7 @@ pub(crate) fn run(train: &Train, global: &Global) -> Result<(), Failure> {
         return Err(Failure::Interrupted(format!(
             "stopped after step {} of {}; go on with: genus train --resume {folder}",
             thousands(outcome.step),
-            thousands(training.settings().epochs * training.settings().episodes),
+            thousands(training.steps()),
         )));
     }
     if !global.quiet {
@@ -79,17 +79,18 @@ fn settings(train: &Train, images: &Path, global: &Global) -> Result<TrainingSet
     };
     // A run is gone on with from anywhere.
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let usual = if train.from_scratch {
-        Blocks::All
-    } else {
-        Blocks::Last(2)
+    let usual = Usual::of(train.objective);
+    let blocks = match train.from_scratch {
+        true => Blocks::All,
+        false => Blocks::Last(usual.blocks),
     };
     Ok(TrainingSettings {
         images: absolute(images),
         split: train.split.as_deref().map(absolute),
         encoder: spec.to_string(),
         weights: weights.as_deref().map(absolute),
-        blocks: train.blocks.unwrap_or(usual),
+        objective: usual.objective,
+        blocks: train.blocks.unwrap_or(blocks),
         fixed_statistics: match train.statistics {
             Some(statistics) => statistics == Statistics::Fixed,
             None => !train.from_scratch,
@@ -99,8 +100,10 @@ fn settings(train: &Train, images: &Path, global: &Global) -> Result<TrainingSet
         new: train.classes.new,
         query: train.query,
         skip_short_classes: train.classes.short_classes == ShortClasses::Skip,
-        epochs: train.epochs,
-        episodes: train.episodes,
+        epochs: train.epochs.unwrap_or(usual.epochs),
+        episodes: train.episodes.unwrap_or(50),
+        // Whoever asks for episodes gets them.
+        batch: train.batch.or(usual.batch.filter(|_| train.episodes.is_none())),
         learning_rate: train.lr,
         schedule: match train.schedule {
             ScheduleName::Cosine => Schedule::Cosine,
@@ -109,16 +112,47 @@ fn settings(train: &Train, images: &Path, global: &Global) -> Result<TrainingSet
         momentum: train.momentum,
         weight_decay: train.weight_decay,
         temperature: train.temperature,
-        views: train.views,
+        views: train.views.unwrap_or(usual.views),
         mirror: !train.no_mirror,
         head_hidden: train.head_hidden,
         head_width: train.head_width,
+        bits: train.bits,
         cache_trunk: train.cache_trunk,
         validation_classes: train.validation_classes,
         validation_episodes: train.validation_episodes.get(),
         validate_every: train.validate_every,
         seed: global.seed,
     })
+}
+
+/// What an objective is trained with unless something else is asked for: the authors' settings.
+struct Usual {
+    objective: Objective,
+    blocks: usize,
+    epochs: u64,
+    batch: Option<usize>,
+    views: usize,
+}
+
+impl Usual {
+    fn of(objective: ObjectiveName) -> Self {
+        match objective {
+            ObjectiveName::Contrast => Self {
+                objective: Objective::Contrast,
+                blocks: 2,
+                epochs: 50,
+                batch: None,
+                views: 1,
+            },
+            ObjectiveName::Ocd => Self {
+                objective: Objective::Hash,
+                blocks: 1,
+                epochs: 100,
+                batch: Some(128),
+                views: 2,
+            },
+        }
+    }
 }
 
 /// A training on the standard error: a live line on a terminal, and a line an epoch that stays.
@@ -155,8 +189,12 @@ impl Screen {
             Blocks::Last(1) => "the last block".to_owned(),
             Blocks::Last(count) => format!("the last {count} blocks"),
         };
+        let head = match settings.objective {
+            Objective::Contrast => "a head".to_owned(),
+            Objective::Hash => format!("a head of {} bits", settings.bits),
+        };
         self.say(&format!(
-            "Training {blocks} of {} and a head ({} values) on {classes} classes, {held} held out, {} images",
+            "Training {blocks} of {} and {head} ({} values) on {classes} classes, {held} held out, {} images",
             settings.encoder,
             thousands(training.trained_values() as u64),
             thousands(images as u64),

@@ -30,6 +30,7 @@
 //! ```
 
 mod baselines;
+mod batches;
 mod dataset;
 mod digits;
 mod experiment;
@@ -39,6 +40,7 @@ mod trial;
 
 use thiserror::Error;
 
+pub use baselines::{CodeRadius, Ocd, OcdError, OcdTraining, SupportCode, train_on_features};
 pub use baselines::{SimGcd, SimGcdClassifier, SimGcdError, SimGcdInit, SimGcdTrainer};
 pub use dataset::Dataset;
 pub use digits::{DigitsResult, DigitsTask};

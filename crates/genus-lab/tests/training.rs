@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use genus_lab::training::{
-    Blocks, Schedule, Step, Training, TrainingError, TrainingOutcome, TrainingSettings, Validation, Watcher,
-    trained_encoder,
+    Blocks, Objective, Schedule, Step, Training, TrainingError, TrainingOutcome, TrainingSettings, Validation, Watcher,
+    trained_encoder, trained_hash,
 };
 use genus_vision::{Encoder, Limits, Weights, decode, read_weights};
 use serde_json::Value;
@@ -55,6 +55,7 @@ fn settings(images: &Path) -> TrainingSettings {
         split: None,
         encoder: "conv4:size=16,width=6".into(),
         weights: None,
+        objective: Objective::Contrast,
         blocks: Blocks::All,
         fixed_statistics: false,
         way: 2,
@@ -64,6 +65,7 @@ fn settings(images: &Path) -> TrainingSettings {
         skip_short_classes: false,
         epochs: 3,
         episodes: 4,
+        batch: None,
         learning_rate: 0.05,
         schedule: Schedule::Cosine,
         momentum: 0.9,
@@ -73,11 +75,23 @@ fn settings(images: &Path) -> TrainingSettings {
         mirror: true,
         head_hidden: 8,
         head_width: 32,
+        bits: 12,
         cache_trunk: 0,
         validation_classes: None,
         validation_episodes: 20,
         validate_every: 2,
         seed: 3,
+    }
+}
+
+/// Codes of five bits, on batches of ten images seen twice.
+fn codes(images: &Path) -> TrainingSettings {
+    TrainingSettings {
+        objective: Objective::Hash,
+        batch: Some(10),
+        bits: 5,
+        views: 2,
+        ..settings(images)
     }
 }
 
@@ -203,19 +217,27 @@ fn an_interrupted_run_goes_on_as_if_nothing_had_happened() {
     let folder = tempfile::tempdir().unwrap();
     let root = images(folder.path(), 9, 5, true);
     let vit = "vit:size=16,patch=8,dim=12,depth=2,heads=2";
-    for (name, encoder, blocks, cache_trunk, views) in [
-        ("all", "conv4:size=16,width=6", Blocks::All, 0, 1),
-        ("last", "conv4:size=16,width=6", Blocks::Last(2), 0, 2),
-        ("kept", "conv4:size=16,width=6", Blocks::Last(2), 3, 1),
-        ("vit", vit, Blocks::Last(1), 0, 1),
-        ("vit kept", vit, Blocks::Last(1), 2, 1),
+    let (episodes, codes) = (settings(&root), codes(&root));
+    let batches = TrainingSettings {
+        batch: Some(7),
+        ..episodes.clone()
+    };
+    for (name, base, encoder, blocks, cache_trunk, views) in [
+        ("all", &episodes, "conv4:size=16,width=6", Blocks::All, 0, 1),
+        ("last", &episodes, "conv4:size=16,width=6", Blocks::Last(2), 0, 2),
+        ("kept", &episodes, "conv4:size=16,width=6", Blocks::Last(2), 3, 1),
+        ("vit", &episodes, vit, Blocks::Last(1), 0, 1),
+        ("vit kept", &episodes, vit, Blocks::Last(1), 2, 1),
+        ("batches", &batches, "conv4:size=16,width=6", Blocks::Last(1), 0, 1),
+        ("codes", &codes, "conv4:size=16,width=6", Blocks::All, 0, 2),
+        ("codes of vit", &codes, vit, Blocks::Last(1), 2, 2),
     ] {
         let settings = TrainingSettings {
             encoder: encoder.into(),
             blocks,
             cache_trunk,
             views,
-            ..settings(&root)
+            ..base.clone()
         };
         let [through, halting] = ["through", "halting"].map(|kind| folder.path().join(format!("{name} {kind}")));
         let mut whole = Ear::default();
@@ -233,12 +255,14 @@ fn an_interrupted_run_goes_on_as_if_nothing_had_happened() {
         let mut rest = Ear::default();
         assert!(resume(&halting, &mut rest).unwrap().complete);
         assert_eq!([first.losses(), rest.losses()].concat(), whole.losses(), "{name}");
-        for file in [
+        let files = [
             "encoder.safetensors",
             "checkpoint.safetensors",
             "encoder.toml",
             "config.toml",
-        ] {
+        ];
+        let hash = (settings.objective == Objective::Hash).then_some("hash.safetensors");
+        for file in files.into_iter().chain(hash) {
             let bytes = |run: &Path| fs::read(run.join(file)).unwrap();
             assert!(bytes(&through) == bytes(&halting), "{name}: {file}");
         }
@@ -246,6 +270,97 @@ fn an_interrupted_run_goes_on_as_if_nothing_had_happened() {
         let mut nothing = Ear::default();
         assert!(resume(&halting, &mut nothing).unwrap().complete);
         assert!(nothing.steps.is_empty());
+    }
+}
+
+#[test]
+fn a_run_learns_codes() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = images(folder.path(), 12, 5, true);
+    // A class too small for an episode is trained on all the same, and not held out.
+    for number in 2..5 {
+        fs::remove_file(root.join(format!("class 07/{number}.bmp"))).unwrap();
+    }
+    let settings = TrainingSettings {
+        epochs: 6,
+        learning_rate: 0.02,
+        head_hidden: 32,
+        ..codes(&root)
+    };
+    let run = folder.path().join("run");
+    let mut ear = Ear::default();
+    assert!(train(&settings, &run, &mut ear).unwrap().complete);
+    // Of 57 images 15 are held out; the two of the rest that fill no batch are left out of an epoch.
+    assert_eq!(ear.steps.len(), 6 * 4);
+    let ends: Vec<u64> = ear
+        .steps
+        .iter()
+        .filter(|step| step.ends_epoch)
+        .map(|step| step.step)
+        .collect();
+    assert_eq!(ends, [4, 8, 12, 16, 20, 24]);
+    assert_eq!(ear.validations.len(), 3);
+    let losses = ear.losses();
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    assert!(mean(&losses[20..]) < mean(&losses[..4]), "{losses:?}");
+    assert!((ear.steps[0].chance - (19f64.ln() + 3.0)).abs() < 1e-12);
+    // The encoder and the head give codes.
+    let (spec, weights) = trained_encoder(&run).unwrap().unwrap();
+    let encoder = spec.load(weights).unwrap();
+    let image = decode(&fs::read(root.join("class 01/0.bmp")).unwrap(), &Limits::default()).unwrap();
+    let features = encoder.encode(&encoder.transform().apply(&image)).unwrap();
+    let head = trained_hash(&run).unwrap().unwrap();
+    let hashes = head.hashes(&features).unwrap();
+    assert_eq!(hashes.len(), 5);
+    assert!(hashes.iter().all(|h| h.abs() <= 1.0), "{hashes:?}");
+
+    // A damaged file is told, and so is one that is missing.
+    let path = run.join("hash.safetensors");
+    let good = fs::read(&path).unwrap();
+    let mut flipped = good.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    let other = genus_vision::to_safetensors(&Default::default(), "{\"step\":1,\"tensors\":\"\"}");
+    for bad in [&good[..good.len() - 1], &flipped, &other, b"", b"garbage!"] {
+        fs::write(&path, bad).unwrap();
+        let message = message(trained_hash(&run));
+        assert!(message.contains("hash.safetensors is damaged"), "{message}");
+    }
+    // Whole, but of something else.
+    fs::copy(run.join("checkpoint.safetensors"), &path).unwrap();
+    assert!(message(trained_hash(&run)).contains("head.mlp.0.weight is missing"));
+    fs::remove_file(&path).unwrap();
+    assert!(message(trained_hash(&run)).contains("cannot read"));
+}
+
+#[test]
+fn codes_are_those_of_runs_that_learn_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = images(folder.path(), 9, 5, true);
+    let [plain, begun] = ["plain", "begun"].map(|name| folder.path().join(name));
+    let once = TrainingSettings {
+        epochs: 1,
+        ..settings(&root)
+    };
+    train(&once, &plain, &mut Ear::default()).unwrap();
+    assert!(trained_hash(&plain).unwrap().is_none());
+    assert!(trained_hash(&root).unwrap().is_none());
+    assert!(trained_hash("conv4").unwrap().is_none());
+    assert!(!plain.join("hash.safetensors").exists());
+    // What other runs do not have is not in their settings, and settings from before are read.
+    let config = fs::read_to_string(plain.join("config.toml")).unwrap();
+    assert!(
+        !["objective", "batch", "bits"].iter().any(|key| config.contains(key)),
+        "{config}"
+    );
+    let mut ear = Ear {
+        stop_after: Some(1),
+        ..Ear::default()
+    };
+    train(&codes(&root), &begun, &mut ear).unwrap();
+    assert!(matches!(trained_hash(&begun), Err(TrainingError::Unfinished { .. })));
+    let config = fs::read_to_string(begun.join("config.toml")).unwrap();
+    for part in ["objective = \"hash\"", "batch = 10", "bits = 5"] {
+        assert!(config.contains(part), "{config}");
     }
 }
 
@@ -376,6 +491,27 @@ fn what_cannot_be_trained_on_is_named() {
                 ..base.clone()
             },
             vec!["0 views"],
+        ),
+        (
+            TrainingSettings {
+                batch: Some(0),
+                ..base.clone()
+            },
+            vec!["0 images of a batch"],
+        ),
+        (
+            TrainingSettings {
+                batch: Some(31),
+                ..base.clone()
+            },
+            vec!["takes 31 images", "there are 30", "--batch"],
+        ),
+        (
+            TrainingSettings {
+                bits: 0,
+                ..base.clone()
+            },
+            vec!["0 bits"],
         ),
         (
             TrainingSettings {

@@ -62,6 +62,57 @@ fn an_encoder_is_trained_and_used() {
 }
 
 #[test]
+fn codes_are_learnt() {
+    let folder = folder();
+    let small = "--way 2 --shot 1 --new 1 --query 2 --head-hidden 8 --validation-episodes 10";
+    let train = format!("train base {ENCODER} {small} --objective ocd");
+    // Two passes over the 30 images of the classes that are not held out, two batches each.
+    let done = folder
+        .genus(&format!("{train} --batch 12 --bits 6 --epochs 2 --out run"))
+        .success();
+    for part in [
+        "and a head of 6 bits (",
+        "on 6 classes, 3 held out, 45 images",
+        "--encoder run",
+    ] {
+        assert!(done.stderr.contains(part), "{}", done.stderr);
+    }
+    let config = folder.read("run/config.toml");
+    for part in [
+        "objective = \"hash\"",
+        "batch = 12",
+        "bits = 6",
+        "views = 2",
+        "epochs = 2",
+    ] {
+        assert!(config.contains(part), "{config}");
+    }
+    assert_eq!(folder.read("run/metrics.jsonl").matches("\"loss\"").count(), 4);
+    assert!(folder.path("run/hash.safetensors").exists());
+    folder.genus("embed base --encoder run -o base.npz").success();
+    // The usual settings are those of the authors.
+    folder.fails(
+        &format!("{train} --out usual"),
+        &["takes 128 images", "there are 30", "--batch"],
+    );
+    // On episodes, if they are asked for.
+    folder
+        .genus(&format!("{train} --episodes 3 --epochs 1 --out episodes"))
+        .success();
+    assert!(!folder.read("episodes/config.toml").contains("batch"));
+    for (arguments, part) in [
+        (format!("{train} --batch 12 --episodes 3 --out other"), "--episodes"),
+        (format!("{train} --bits 0 --out other"), "0 bits"),
+        ("train --resume run --objective ocd".to_owned(), "--resume"),
+        (format!("{train} --objective smile --out other"), "contrast"),
+    ] {
+        let outcome = folder.genus(&arguments);
+        assert_eq!(outcome.code, Some(2), "{arguments}\n{}", outcome.stderr);
+        assert!(outcome.stderr.contains(part), "{arguments}\n{}", outcome.stderr);
+    }
+}
+
+#[test]
 fn runs_are_the_same_at_any_number_of_threads() {
     let folder = folder();
     for (threads, out) in [(1, "one"), (3, "three")] {

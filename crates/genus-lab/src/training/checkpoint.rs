@@ -1,12 +1,13 @@
 //! A training run as it can be gone on with, in one file that is replaced as a whole.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 
 use genus_data::AtomicFile;
 use genus_vision::train::Trainer;
-use genus_vision::{Weights, read_weights_from, to_safetensors};
+use genus_vision::{Tensor, Weights, read_weights_from, to_safetensors};
 use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
 
@@ -30,27 +31,33 @@ pub(crate) fn path(folder: &Path) -> PathBuf {
 
 /// Replaces the checkpoint; when that fails, the one before is still there.
 pub(crate) fn save(folder: &Path, trainer: &Trainer, step: u64) -> Result<(), TrainingError> {
-    let state = Weights {
-        tensors: trainer.state(),
-        part: None,
-    };
-    let about = About {
-        step,
-        tensors: state.hash().to_hex().to_string(),
-    };
-    let about = serde_json::to_string(&about).unwrap_or_default();
-    write(&path(folder), &to_safetensors(&state.tensors, &about))
+    save_tensors(&path(folder), trainer.state(), step)
 }
 
 /// Brings a trainer to where the checkpoint of its run was written; the number of steps taken until then.
 pub(crate) fn restore(folder: &Path, trainer: &mut Trainer) -> Result<u64, TrainingError> {
     let path = path(folder);
-    let damaged = |problem: String| TrainingError::Checkpoint {
-        path: path.clone(),
-        problem,
+    let (state, step) = load_tensors(&path)?;
+    trainer.restore(state).map_err(|e| damaged(&path, e.to_string()))?;
+    Ok(step)
+}
+
+/// Writes the tensors of a run as they are after a step.
+pub(crate) fn save_tensors(path: &Path, tensors: BTreeMap<String, Tensor>, step: u64) -> Result<(), TrainingError> {
+    let state = Weights { tensors, part: None };
+    let about = About {
+        step,
+        tensors: state.hash().to_hex().to_string(),
     };
-    let bytes = fs::read(&path).map_err(|source| TrainingError::Read {
-        path: path.clone(),
+    let about = serde_json::to_string(&about).unwrap_or_default();
+    write(path, &to_safetensors(&state.tensors, &about))
+}
+
+/// Reads the tensors of a run and the step after which they were written.
+pub(crate) fn load_tensors(path: &Path) -> Result<(BTreeMap<String, Tensor>, u64), TrainingError> {
+    let damaged = |problem: String| damaged(path, problem);
+    let bytes = fs::read(path).map_err(|source| TrainingError::Read {
+        path: path.to_owned(),
         source,
     })?;
     let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|e| damaged(e.to_string()))?;
@@ -62,8 +69,15 @@ pub(crate) fn restore(folder: &Path, trainer: &mut Trainer) -> Result<u64, Train
     if state.hash().to_hex().as_str() != about.tensors {
         return Err(damaged("its values are not those that were written".into()));
     }
-    trainer.restore(state.tensors).map_err(|e| damaged(e.to_string()))?;
-    Ok(about.step)
+    Ok((state.tensors, about.step))
+}
+
+/// A file of a run that cannot be used.
+pub(crate) fn damaged(path: &Path, problem: String) -> TrainingError {
+    TrainingError::Checkpoint {
+        path: path.to_owned(),
+        problem,
+    }
 }
 
 /// Writes a file as a whole.

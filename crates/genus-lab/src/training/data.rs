@@ -1,6 +1,6 @@
 //! The images of a training run: which there are, and the batch of every step.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use genus_core::episode::{Pool, ShortClasses};
@@ -10,6 +10,7 @@ use genus_vision::{Limits, Transform, View, decode, read_file};
 use rayon::prelude::*;
 
 use super::{TrainingError, TrainingSettings, Watcher};
+use crate::batches::Batches;
 
 /// Streams of random numbers.
 const HELD_OUT: u64 = 0x76;
@@ -23,6 +24,8 @@ pub(crate) struct TrainingData {
     pub(crate) items: Vec<ImageItem>,
     /// The classes that are trained on.
     pub(crate) train: Pool,
+    /// Their images, each with the number of its class.
+    images: Vec<(usize, usize)>,
     /// The classes that are held out, if any are.
     pub(crate) validation: Option<Pool>,
     /// What stands for all images, in their order.
@@ -34,7 +37,7 @@ pub(crate) struct TrainingData {
 pub(crate) struct Seen {
     /// The image.
     pub(crate) item: usize,
-    /// Its class in the episode.
+    /// Its class in the episode, or among all.
     pub(crate) class: usize,
     /// Which view of it, within the step.
     at: u64,
@@ -80,35 +83,57 @@ impl TrainingData {
             source,
         };
         let needed = shape.shot.saturating_add(shape.query);
-        let (pool, _) = Pool::new(&classes, &labels)
-            .with_at_least(needed, policy)
-            .map_err(short)?;
-        let classes = pool.classes().to_vec();
+        let all = Pool::new(&classes, &labels);
+        // Classes that episodes can be drawn from. Plain batches take images of all classes, and episodes are then only those
+        // of a validation, for which small classes are not held out.
+        let policy = if settings.batch.is_some() {
+            ShortClasses::Skip
+        } else {
+            policy
+        };
+        let (large, _) = all.clone().with_at_least(needed, policy).map_err(short)?;
+        let large = large.classes().to_vec();
+        let classes = match settings.batch {
+            Some(_) => all.classes().to_vec(),
+            None => large.clone(),
+        };
         let count = settings.validation_classes.unwrap_or_else(|| {
             let needed = shape.way.saturating_add(shape.new);
-            if classes.len() / 3 >= needed { needed } else { 0 }
+            if large.len() / 3 >= needed { needed } else { 0 }
         });
-        let count = count.min(classes.len());
-        let mut held: Vec<usize> = Rng::new(settings.seed, &[HELD_OUT]).sample(classes.len(), count);
-        held.sort_unstable();
+        let count = count.min(large.len());
+        let held = Rng::new(settings.seed, &[HELD_OUT]).sample(large.len(), count);
+        let held: BTreeSet<&String> = held.into_iter().map(|class| &large[class]).collect();
         let part = |held_out: bool| {
-            let chosen: Vec<&String> = (0..classes.len())
-                .filter(|class| held.binary_search(class).is_ok() == held_out)
-                .map(|class| &classes[class])
-                .collect();
-            Pool::new(&chosen, &labels)
+            let chosen = classes.iter().filter(|class| held.contains(class) == held_out);
+            Pool::new(&chosen.collect::<Vec<_>>(), &labels)
         };
         let train = part(false);
         let validation = (count > 0).then(|| part(true));
-        // An episode of each now, so that what cannot be drawn is said before anything else is done.
-        train.episode(shape, settings.seed, 0).map_err(|source| match count {
-            0 => short(source),
-            held => TrainingError::AfterHoldingOut {
-                data: data.clone(),
-                source,
-                held,
-            },
-        })?;
+        let numbers: BTreeMap<&String, usize> = train.classes().iter().zip(0..).collect();
+        let number = |label: &Option<String>| label.as_ref().and_then(|label| numbers.get(label)).copied();
+        let images = labels.iter().enumerate();
+        let images: Vec<(usize, usize)> = images
+            .filter_map(|(item, label)| Some((item, number(label)?)))
+            .collect();
+        // A batch of each now, so that what cannot be drawn is said before anything else is done.
+        match settings.batch {
+            Some(needed) if images.len() < needed => {
+                let found = images.len();
+                return Err(TrainingError::TooFewImages { data, needed, found });
+            }
+            Some(_) => {}
+            None => {
+                train.episode(shape, settings.seed, 0).map_err(|source| match count {
+                    0 => short(source),
+                    held => TrainingError::AfterHoldingOut {
+                        data: data.clone(),
+                        source,
+                        held,
+                    },
+                })?;
+            }
+        }
         if let Some(pool) = &validation {
             pool.episode(shape, settings.seed, 0)
                 .map_err(|source| TrainingError::Validation { source })?;
@@ -123,21 +148,44 @@ impl TrainingData {
         Ok(Self {
             items,
             train,
+            images,
             validation,
             hash: *hasher.finalize().as_bytes(),
         })
     }
 
-    /// What a step looks at: every image of an episode, so many times as there are views.
+    /// The number of steps of an epoch.
+    pub(crate) fn steps_of_epoch(&self, settings: &TrainingSettings) -> u64 {
+        let batches = settings.batch.map(|size| self.batches(settings, size));
+        batches.map_or(settings.episodes, |batches| batches.of_epoch())
+    }
+
+    fn batches(&self, settings: &TrainingSettings, size: usize) -> Batches {
+        Batches {
+            items: self.images.len(),
+            size,
+            seed: settings.seed,
+        }
+    }
+
+    /// What a step looks at: every image of a batch or of an episode, so many times as there are views.
     pub(crate) fn batch(&self, settings: &TrainingSettings, step: u64) -> Result<Vec<Seen>, TrainingError> {
-        let episode = self.train.episode(settings.shape(), settings.seed, step);
-        let episode = episode.map_err(|source| TrainingError::Episode {
-            data: settings.images.display().to_string(),
-            source,
-        })?;
-        let support = episode.support.iter().zip(&episode.support_classes);
-        let queries = episode.queries.iter().zip(&episode.truth);
-        let images: Vec<(usize, usize)> = support.chain(queries).map(|(&item, &class)| (item, class)).collect();
+        let images: Vec<(usize, usize)> = match settings.batch {
+            Some(size) => {
+                let batch = self.batches(settings, size).batch(step);
+                batch.into_iter().map(|at| self.images[at]).collect()
+            }
+            None => {
+                let episode = self.train.episode(settings.shape(), settings.seed, step);
+                let episode = episode.map_err(|source| TrainingError::Episode {
+                    data: settings.images.display().to_string(),
+                    source,
+                })?;
+                let support = episode.support.iter().zip(&episode.support_classes);
+                let queries = episode.queries.iter().zip(&episode.truth);
+                support.chain(queries).map(|(&item, &class)| (item, class)).collect()
+            }
+        };
         let views = (0..settings.views).flat_map(|_| &images);
         Ok(views
             .enumerate()

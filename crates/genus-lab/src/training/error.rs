@@ -63,6 +63,16 @@ pub enum TrainingError {
         /// How many classes are held out.
         held: usize,
     },
+    /// The base classes have too few images for a batch.
+    #[error("{data}: a batch takes {needed} images, and there are {found} to train on; ask for fewer with --batch")]
+    TooFewImages {
+        /// The images.
+        data: String,
+        /// Images of a batch.
+        needed: usize,
+        /// How many there are.
+        found: usize,
+    },
     /// The held-out classes cannot give an episode.
     #[error(
         "validation: {source}; hold out more classes with --validation-classes, or none with --validation-classes 0"

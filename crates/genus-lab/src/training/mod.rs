@@ -1,4 +1,4 @@
-//! Training runs: a network learns from episodes of the base classes, and everything about it lies in one folder.
+//! Training runs: a network learns from episodes or batches of the base classes, and everything about it lies in one folder.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -7,12 +7,14 @@
 //! | `events.out.tfevents.*` | the same for TensorBoard |
 //! | `checkpoint.safetensors` | everything that the next step depends on |
 //! | `trunk.bin` | what the frozen blocks gave, when that is kept |
+//! | `hash.safetensors` | the head that makes codes, when those are learnt and the run is complete |
 //! | `encoder.toml`, `encoder.safetensors` | the trained encoder, when the run is complete |
 
 mod checkpoint;
 mod data;
 mod encoder;
 mod error;
+mod hash;
 mod log;
 mod settings;
 mod tensorboard;
@@ -29,7 +31,8 @@ use serde::{Deserialize, Serialize};
 
 pub use encoder::trained_encoder;
 pub use error::TrainingError;
-pub use settings::{Blocks, Schedule, TrainingSettings};
+pub use hash::trained_hash;
+pub use settings::{Blocks, Objective, Schedule, TrainingSettings};
 pub use validation::Validation;
 
 use data::{Seen, TrainingData};
@@ -110,6 +113,8 @@ pub struct Training {
     spec: EncoderSpec,
     data: TrainingData,
     trainer: Trainer,
+    /// Steps of an epoch.
+    steps_of_epoch: u64,
     /// Steps that were taken.
     step: u64,
     /// The step of the last checkpoint.
@@ -199,6 +204,7 @@ impl Training {
         };
         let training = Self {
             folder: folder.to_owned(),
+            steps_of_epoch: data.steps_of_epoch(&settings),
             settings,
             spec,
             data,
@@ -230,6 +236,11 @@ impl Training {
         self.step
     }
 
+    /// The number of steps of the run.
+    pub fn steps(&self) -> u64 {
+        self.settings.epochs.saturating_mul(self.steps_of_epoch)
+    }
+
     /// Takes the steps that are left, or as many as the watcher lets it.
     pub fn run(&mut self, watcher: &mut dyn Watcher) -> Result<TrainingOutcome, TrainingError> {
         let store = match (self.settings.cache_trunk, self.trainer.trunk()) {
@@ -242,7 +253,7 @@ impl Training {
         let mut log = Log::open(&self.folder)?;
         let mut validation = None;
         let (data, settings, spec) = (&self.data, &self.settings, &self.spec);
-        let (folder, total) = (&self.folder, settings.steps());
+        let (folder, total, steps_of_epoch) = (&self.folder, self.steps(), self.steps_of_epoch);
         let trainer = &mut self.trainer;
         let (done, saved) = (&mut self.step, &mut self.saved);
         let first = *done;
@@ -265,7 +276,7 @@ impl Training {
             while *done < total {
                 let Ok(batch) = batches.recv() else { break };
                 let batch = batch?;
-                let epoch = *done / settings.episodes;
+                let epoch = *done / steps_of_epoch;
                 let learning_rate = settings.learning_rate_in(epoch);
                 let through = match trainer.trunk() {
                     Some(trunk) if batch.is_pixels => Some(trunk.run(&batch.inputs)),
@@ -285,14 +296,14 @@ impl Training {
                     })?;
                 *done += 1;
                 let now = Instant::now();
-                let ends_epoch = done.is_multiple_of(settings.episodes);
+                let ends_epoch = done.is_multiple_of(steps_of_epoch);
                 let report = Step {
                     step: *done,
                     of: total,
                     ends_epoch,
                     epoch: epoch + 1,
                     loss,
-                    chance: (batch.labels.len() as f64 - 1.0).ln(),
+                    chance: settings.chance(batch.labels.len()),
                     learning_rate,
                     images_per_second: batch.labels.len() as f64 / (now - before).as_secs_f64().max(1e-9),
                 };
@@ -319,6 +330,9 @@ impl Training {
             Ok::<(), TrainingError>(())
         })?;
         if self.step == total {
+            if self.settings.objective == Objective::Hash {
+                hash::save(&self.folder, &self.trainer, self.step)?;
+            }
             encoder::save(&self.folder, &self.spec, &self.trainer.weights())?;
         }
         Ok(self.outcome(validation))
@@ -327,7 +341,7 @@ impl Training {
     fn outcome(&self, validation: Option<Validation>) -> TrainingOutcome {
         TrainingOutcome {
             step: self.step,
-            complete: self.step == self.settings.steps(),
+            complete: self.step == self.steps(),
             validation,
         }
     }

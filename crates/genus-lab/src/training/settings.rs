@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use genus_core::episode::Shape;
-use genus_vision::train::{HeadShape, ObjectiveSettings, TrainerSettings};
+use genus_vision::train::{HashSettings, HashShape, HeadShape, ObjectiveSettings, TrainerSettings};
 use serde::{Deserialize, Serialize};
 
 /// Everything that a training run depends on but the images themselves.
@@ -22,6 +22,9 @@ pub struct TrainingSettings {
     /// The weights to begin with; without any the network is trained from nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<PathBuf>,
+    /// What it is trained for.
+    #[serde(default, skip_serializing_if = "Objective::is_usual")]
+    pub objective: Objective,
     /// Which blocks are trained.
     pub blocks: Blocks,
     /// Whether batch normalisations of trained blocks keep the statistics that they came with.
@@ -40,6 +43,10 @@ pub struct TrainingSettings {
     pub epochs: u64,
     /// Episodes, and so steps, of an epoch.
     pub episodes: u64,
+    /// Images of a step, of all classes that are trained on; an epoch then goes once through all images, and episodes are
+    /// for validation only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<usize>,
     /// The learning rate at the beginning.
     pub learning_rate: f64,
     /// How the learning rate changes.
@@ -58,6 +65,9 @@ pub struct TrainingSettings {
     pub head_hidden: usize,
     /// The length of the head's last layer; 0 for none.
     pub head_width: usize,
+    /// The bits of a code, where codes are learnt.
+    #[serde(default = "usual_bits", skip_serializing_if = "is_usual_bits")]
+    pub bits: usize,
     /// How many views of every image the frozen blocks see once and for all; 0 to run them in every step.
     pub cache_trunk: usize,
     /// How many base classes are held out for validation; without it as many as an episode needs, if twice as many are left.
@@ -69,6 +79,31 @@ pub struct TrainingSettings {
     pub validate_every: u64,
     /// The seed of everything random.
     pub seed: u64,
+}
+
+fn usual_bits() -> usize {
+    HashShape::default().bits
+}
+
+fn is_usual_bits(bits: &usize) -> bool {
+    *bits == usual_bits()
+}
+
+/// What a network is trained for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Objective {
+    /// To bring the images of a class together.
+    #[default]
+    Contrast,
+    /// To give the images of a class the same code, as OCD does.
+    Hash,
+}
+
+impl Objective {
+    fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Which blocks are trained: the last so many, or all with everything around them.
@@ -129,6 +164,20 @@ pub enum Schedule {
 /// What the learning rate is multiplied by at the end of the cosine.
 const LAST_RATE: f64 = 1e-3;
 
+impl Schedule {
+    /// The learning rate in an epoch, counted from zero, given that at the beginning.
+    pub(crate) fn rate(self, first: f64, epoch: u64, epochs: u64) -> f64 {
+        match self {
+            Schedule::Constant => first,
+            Schedule::Cosine => {
+                let share = epoch as f64 / epochs.max(1) as f64;
+                let height = (1.0 + (std::f64::consts::PI * share).cos()) / 2.0;
+                first * (LAST_RATE + (1.0 - LAST_RATE) * height)
+            }
+        }
+    }
+}
+
 impl TrainingSettings {
     /// The shape of an episode.
     pub(crate) fn shape(&self) -> Shape {
@@ -146,13 +195,16 @@ impl TrainingSettings {
                 Blocks::Last(count) => Some(count),
                 Blocks::All => None,
             },
-            objective: ObjectiveSettings::Contrast {
-                head: HeadShape {
-                    hidden: self.head_hidden,
-                    width: self.head_width,
-                    ..HeadShape::default()
+            objective: match self.objective {
+                Objective::Contrast => ObjectiveSettings::Contrast {
+                    head: HeadShape {
+                        hidden: self.head_hidden,
+                        width: self.head_width,
+                        ..HeadShape::default()
+                    },
+                    temperature: self.temperature,
                 },
-                temperature: self.temperature,
+                Objective::Hash => ObjectiveSettings::Hash(self.hash()),
             },
             momentum: self.momentum,
             weight_decay: self.weight_decay,
@@ -160,20 +212,30 @@ impl TrainingSettings {
         }
     }
 
-    /// The number of steps of the run.
-    pub(crate) fn steps(&self) -> u64 {
-        self.epochs.saturating_mul(self.episodes)
-    }
-
     /// The learning rate in an epoch, counted from zero.
     pub(crate) fn learning_rate_in(&self, epoch: u64) -> f64 {
-        match self.schedule {
-            Schedule::Constant => self.learning_rate,
-            Schedule::Cosine => {
-                let share = epoch as f64 / self.epochs.max(1) as f64;
-                let height = (1.0 + (std::f64::consts::PI * share).cos()) / 2.0;
-                self.learning_rate * (LAST_RATE + (1.0 - LAST_RATE) * height)
-            }
+        self.schedule.rate(self.learning_rate, epoch, self.epochs)
+    }
+
+    /// The loss of a batch of so many images in which the network tells none from another.
+    pub(crate) fn chance(&self, images: usize) -> f64 {
+        let alike = (images as f64 - 1.0).ln();
+        match self.objective {
+            Objective::Contrast => alike,
+            // Values of zero are as far from a sign as can be.
+            Objective::Hash => alike + self.hash().sign_weight,
+        }
+    }
+
+    fn hash(&self) -> HashSettings {
+        HashSettings {
+            shape: HashShape {
+                hidden: self.head_hidden,
+                bits: self.bits,
+                ..HashShape::default()
+            },
+            temperature: self.temperature,
+            ..HashSettings::default()
         }
     }
 
@@ -206,6 +268,8 @@ impl TrainingSettings {
             ("episodes of an epoch", self.episodes),
             ("epochs between validations", self.validate_every),
             ("values inside of the head", self.head_hidden as u64),
+            ("bits of a code", self.bits as u64),
+            ("images of a batch", self.batch.map_or(1, |images| images as u64)),
         ];
         let none = whole.into_iter().find(|(_, value)| *value == 0);
         none.map(|(what, _)| format!("there are 0 {what}; there must be at least one"))

@@ -99,24 +99,19 @@ impl Descent {
     /// One step against the gradients; running statistics move towards what was seen.
     pub(crate) fn step(&mut self, gradients: Arrays, seen: Arrays, learning_rate: f64) {
         for (name, gradient) in gradients {
-            let Some(parameter) = self.parameters.get_mut(&name) else {
+            // Taken out, and not cloned: arrays that nobody else holds are changed where they are.
+            let Some(Parameter { value, momentum }) = self.parameters.remove(&name) else {
                 continue;
             };
-            let Parameter {
-                value,
-                momentum: before,
-            } = parameter.clone();
             let vector = self.shapes.get(&name).is_some_and(|shape| shape.len() <= 1);
             let decay = if self.spares_vectors && vector {
                 0.0
             } else {
                 self.weight_decay
             };
-            let direction = before * self.momentum + gradient + value.clone() * decay;
-            *parameter = Parameter {
-                value: value - direction.clone() * learning_rate,
-                momentum: direction,
-            };
+            let momentum = momentum * self.momentum + gradient + value.clone() * decay;
+            let value = value - momentum.clone() * learning_rate;
+            self.parameters.insert(name, Parameter { value, momentum });
         }
         for (name, batch) in seen {
             if let Some(running) = self.fixed.get_mut(&name) {

@@ -75,7 +75,7 @@ const EPSILON: f64 = 1e-5;
 /// The least length that a vector is divided by.
 const LEAST: f64 = 1e-12;
 /// Rows that are hashed at a time; fewer are filled up, so that a row's values do not depend on how many there are.
-const AT_A_TIME: usize = 64;
+const AT_A_TIME: usize = 128;
 
 impl HashShape {
     /// The names and shapes of the tensors that are trained.
@@ -149,10 +149,16 @@ impl Hash {
     }
 
     /// The loss and its gradients; that of the features is zero unless they ask for theirs.
-    fn gradients(&self, tensors: &Arrays, features: Array<2>, labels: &[usize], device: &Device) -> Gradients {
+    fn gradients<'a>(
+        &self,
+        tensors: impl Iterator<Item = (&'a String, &'a Array<1>)>,
+        features: Array<2>,
+        labels: &[usize],
+        device: &Device,
+    ) -> Gradients {
         let leaf = |(name, array): (&String, &Array<1>)| (name.clone(), array.clone().autodiff().require_grad());
         let live = Live {
-            tensors: tensors.iter().map(leaf).collect(),
+            tensors: tensors.map(leaf).collect(),
             ..Live::default()
         };
         let mut seen = Arrays::new();
@@ -217,9 +223,8 @@ impl Hash {
             } else {
                 0.0
             };
-            for bit in 0..bits {
-                let at = item * bits + bit;
-                let d_x = (pull[bit] - along * z[at]) * scale;
+            for (at, pull) in (item * bits..).zip(&pull) {
+                let d_x = (pull - along * z[at]) * scale;
                 let sign = if h[at] == 0.0 { 0.0 } else { h[at].signum() };
                 let d_h = d_x * v[at] - sign_weight * sign / count;
                 slopes[0][at] = (d_h * (1.0 - h[at] * h[at])) as f32;
@@ -258,7 +263,7 @@ impl Objective for Hash {
     }
 
     fn backward(&self, tensors: &Arrays, features: Array<2>, labels: &[usize], device: &Device) -> Gradients {
-        self.gradients(tensors, features.autodiff().require_grad(), labels, device)
+        self.gradients(tensors.iter(), features.autodiff().require_grad(), labels, device)
     }
 }
 
@@ -444,10 +449,10 @@ impl HashTrainer {
                 labels: labels.len(),
             });
         }
-        let trained = self.descent.trained();
-        let trained = trained.map(|(name, value)| (name.clone(), value.clone())).collect();
         let features = Array::from_data(TensorData::new(features.to_vec(), [labels.len(), inputs]), &self.device);
-        let found = self.hash.gradients(&trained, features.autodiff(), labels, &self.device);
+        let found = self
+            .hash
+            .gradients(self.descent.trained(), features.autodiff(), labels, &self.device);
         if !found.loss.is_finite() {
             return Err(TrainError::NotFinite { loss: found.loss });
         }
