@@ -1,6 +1,7 @@
 //! The matrix that everything starts from: one row an item, one column a feature.
 
 use crate::error::FeatureError;
+use crate::linalg;
 
 /// An `n × d` row-major matrix of finite `f32` values, one row an item.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,6 +106,15 @@ impl Features {
             values.extend_from_slice(self.row(row));
         }
         Self { dim: self.dim, values }
+    }
+
+    /// The dot products of every row with every row of `other`, a row of them for each row.
+    ///
+    /// # Panics
+    /// When the two have rows of different length.
+    pub fn dots(&self, other: &Self) -> Vec<f32> {
+        assert_eq!(self.dim, other.dim, "rows of different length have no products");
+        linalg::dots(&self.values, &other.values, self.dim)
     }
 
     /// Scales every row to length one; an all-zero row has no direction and is an error.

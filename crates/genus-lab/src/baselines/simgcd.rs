@@ -12,6 +12,7 @@ use std::str::FromStr;
 use genus_core::methods::Parameter;
 use genus_core::rng::Rng;
 use genus_core::{FeatureError, Features, ParameterError};
+use genus_vision::train::{DistilLoss, TrainError, UNLABELLED};
 use thiserror::Error;
 
 /// Streams of random numbers: the first directions, the two views of an epoch.
@@ -46,6 +47,8 @@ pub struct SimGcd {
     pub init: SimGcdInit,
     /// How many of the network's last blocks are trained too; with 0 features stay as they are.
     pub blocks: usize,
+    /// Where blocks are trained: the length of the layers before the embedding that trains them too.
+    pub hidden: usize,
     /// How many views of an item the caller should provide; the features of a file are a single one.
     pub views: usize,
 }
@@ -85,13 +88,14 @@ impl Default for SimGcd {
             warm_up: 30,
             init: SimGcdInit::Random,
             blocks: 0,
+            hidden: 2048,
             views: 1,
         }
     }
 }
 
 /// Why SimGCD cannot be trained. Rows count from zero.
-#[derive(Clone, Debug, Error, PartialEq)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SimGcdError {
     /// A parameter is wrong.
@@ -117,6 +121,18 @@ pub enum SimGcdError {
         /// The rows of the first view, or the number of labels.
         expected: usize,
         /// Its own rows.
+        found: usize,
+    },
+    /// Views of different items, or of other inputs than the network takes.
+    #[error("view {view} of the {what} has {found} values where {expected} are expected")]
+    Values {
+        /// Examples or queries.
+        what: &'static str,
+        /// The view.
+        view: usize,
+        /// The values that whole rows would have.
+        expected: usize,
+        /// Its own values.
         found: usize,
     },
     /// Rows of different length.
@@ -148,6 +164,9 @@ pub enum SimGcdError {
         /// What is wrong.
         source: FeatureError,
     },
+    /// The blocks cannot be trained.
+    #[error(transparent)]
+    Train(#[from] TrainError),
     /// The loss is no number any more.
     #[error("the loss of epoch {epoch} is {loss}; a smaller rate may help")]
     NotFinite {
@@ -301,8 +320,9 @@ impl SimGcd {
         method.train(&items, first, seed)
     }
 
-    /// Random values as PyTorch gives a new layer, which is what the authors begin with: even within ±1/√d.
-    fn first_directions(&self, items: &Items, seed: u64) -> Vec<f64> {
+    /// Where the heads begin. Random values are those that PyTorch gives a new layer, which is what the authors begin with:
+    /// spread evenly within ±1/√d.
+    pub(super) fn first_directions(&self, items: &Items, seed: u64) -> Vec<f64> {
         let dim = items.dim;
         let reach = 1.0 / (dim as f64).sqrt();
         let mut rng = Rng::new(seed, &[DIRECTIONS]);
@@ -313,7 +333,12 @@ impl SimGcd {
             for (class, head) in first.chunks_exact_mut(dim).enumerate() {
                 let mut mean = vec![0.0; dim];
                 for view in &items.views {
-                    for (row, _) in view.chunks_exact(dim).zip(&items.labels).filter(|(_, l)| **l == class) {
+                    for (row, _) in view
+                        .rows
+                        .iter()
+                        .zip(&items.labels)
+                        .filter(|(_, label)| **label == class)
+                    {
                         mean.iter_mut().zip(row).for_each(|(sum, &v)| *sum += f64::from(v));
                     }
                 }
@@ -332,14 +357,11 @@ impl SimGcd {
         let mut momentum = vec![0.0; weights.len()];
         let mut losses = Vec::with_capacity(self.epochs);
         for epoch in 0..self.epochs {
-            let views = match items.views.len() {
-                count @ 0..=2 => (0..count).collect(),
-                count => Rng::new(seed, &[VIEWS, epoch as u64]).sample(count, 2),
-            };
-            let (loss, gradient) = self.gradient(items, &views, &weights, epoch);
-            if !loss.is_finite() {
-                return Err(SimGcdError::NotFinite { epoch, loss });
-            }
+            let views: Vec<&View> = views_of(epoch, items.views.len(), seed)
+                .into_iter()
+                .map(|view| &items.views[view])
+                .collect();
+            let (loss, gradient) = self.gradient(items, &views, &weights, epoch)?;
             losses.push(loss);
             let rate = self.rate_at(epoch);
             for ((weight, before), slope) in weights.iter_mut().zip(&mut momentum).zip(gradient) {
@@ -347,89 +369,77 @@ impl SimGcd {
                 *weight -= rate * *before;
             }
         }
-        let weights = weights.into_iter().map(|v| v as f32).collect();
-        let what = "heads";
-        let weights = Features::new(items.dim, weights).map_err(|source| SimGcdError::Features { what, source })?;
+        let weights = matrix(items.dim, weights.into_iter().map(|v| v as f32).collect())?;
         Ok(SimGcdClassifier { weights, losses })
     }
 
     /// The learning rate of an epoch.
-    pub(crate) fn rate_at(&self, epoch: usize) -> f64 {
+    pub(super) fn rate_at(&self, epoch: usize) -> f64 {
         let last = LAST_RATE * self.rate;
         last + (self.rate - last) * (1.0 + (PI * epoch as f64 / self.epochs as f64).cos()) / 2.0
     }
 
-    /// The teacher's temperature in an epoch.
-    pub(crate) fn teacher_at(&self, epoch: usize) -> f64 {
+    /// The loss in an epoch: the teacher's temperature changes.
+    pub(super) fn loss_at(&self, epoch: usize) -> DistilLoss {
         let (first, last) = self.teacher;
-        match self.warm_up {
-            warm_up if epoch + 1 < warm_up => first + (last - first) * epoch as f64 / (warm_up - 1) as f64,
-            _ => last,
+        DistilLoss {
+            supervised: self.supervised,
+            entropy: self.entropy,
+            student: self.student,
+            teacher: match self.warm_up {
+                warm_up if epoch + 1 < warm_up => first + (last - first) * epoch as f64 / (warm_up - 1) as f64,
+                _ => last,
+            },
         }
     }
 
-    /// The loss of some views, each of which teaches the next in the circle, and its gradient.
-    fn gradient(&self, items: &Items, views: &[usize], weights: &[f64], epoch: usize) -> (f64, Vec<f64>) {
+    /// The loss of some views and its gradient.
+    fn gradient(
+        &self,
+        items: &Items,
+        views: &[&View],
+        weights: &[f64],
+        epoch: usize,
+    ) -> Result<(f64, Vec<f64>), SimGcdError> {
         let Items { dim, heads, .. } = *items;
         let lengths: Vec<f64> = weights.chunks_exact(dim).map(length).collect();
-        let unit: Vec<f32> = (weights.chunks_exact(dim).zip(&lengths))
+        let unit = (weights.chunks_exact(dim).zip(&lengths))
             .flat_map(|(head, length)| head.iter().map(move |v| (v / length) as f32))
             .collect();
-        let cosines: Vec<Vec<f64>> = views.iter().map(|&v| products(&items.views[v], &unit, dim)).collect();
-        let (loss, slopes) = self.slopes(&cosines, &items.labels, heads, self.teacher_at(epoch));
-
+        let unit = matrix(dim, unit)?;
+        let cosines: Vec<Vec<f64>> = views
+            .iter()
+            .map(|view| view.rows.dots(&unit).into_iter().map(f64::from).collect())
+            .collect();
+        let (loss, slopes) = self.loss_at(epoch).gradients(&cosines, &items.labels, heads);
+        if !loss.is_finite() {
+            return Err(SimGcdError::NotFinite { epoch, loss });
+        }
         let mut towards = vec![0.0; heads * dim];
-        for (&view, slopes) in views.iter().zip(&slopes) {
-            add_weighted_rows(&mut towards, slopes, &items.views[view], dim);
+        for (view, slopes) in views.iter().zip(slopes) {
+            let by_head = matrix(items.labels.len(), transposed(&slopes, heads))?;
+            let sums = by_head.dots(&view.columns);
+            towards
+                .iter_mut()
+                .zip(sums)
+                .for_each(|(all, sum)| *all += f64::from(sum));
         }
         let mut gradient = Vec::with_capacity(towards.len());
-        for ((head, towards), length) in (unit.chunks_exact(dim)).zip(towards.chunks_exact(dim)).zip(lengths) {
+        for ((head, towards), length) in unit.iter().zip(towards.chunks_exact(dim)).zip(lengths) {
             // Only the direction counts: what points along a head changes nothing.
-            let pairs = || head.iter().zip(towards).map(|(&h, &t)| (f64::from(h), f64::from(t)));
+            let pairs = || head.iter().zip(towards).map(|(&h, t)| (f64::from(h), t));
             let along: f64 = pairs().map(|(h, t)| h * t).sum();
             gradient.extend(pairs().map(|(h, t)| (t - along * h) / length));
         }
-        (loss, gradient)
+        Ok((loss, gradient))
     }
+}
 
-    /// The loss of the cosines of some views and its gradient with respect to them. The first rows of a view are labelled.
-    fn slopes(&self, cosines: &[Vec<f64>], labels: &[usize], heads: usize, teacher: f64) -> (f64, Vec<Vec<f32>>) {
-        let rows: usize = cosines.iter().map(|view| view.len() / heads).sum();
-        let (rows, labelled) = (rows as f64, (cosines.len() * labels.len()) as f64);
-        let cold: Vec<Vec<f64>> = cosines.iter().map(|view| softmax(view, heads, self.student)).collect();
-        let mut mean = vec![0.0; heads];
-        for row in cold.iter().flat_map(|view| view.chunks_exact(heads)) {
-            mean.iter_mut().zip(row).for_each(|(sum, p)| *sum += p / rows);
-        }
-        let surprise: Vec<f64> = mean.iter().map(|p| p.max(f64::MIN_POSITIVE).ln()).collect();
-        let entropy = -mean.iter().zip(&surprise).map(|(p, ln)| p * ln).sum::<f64>();
-
-        let unlabelled = 1.0 - self.supervised;
-        let mut loss = unlabelled * self.entropy * ((heads as f64).ln() - entropy);
-        let mut slopes = Vec::with_capacity(cosines.len());
-        for (at, (view, student)) in cosines.iter().zip(&cold).enumerate() {
-            let teaches = softmax(&cosines[(at + 1) % cosines.len()], heads, teacher);
-            let mut slope = Vec::with_capacity(view.len());
-            for (row, p) in student.chunks_exact(heads).enumerate() {
-                let (z, q) = (&view[row * heads..][..heads], &teaches[row * heads..][..heads]);
-                let label = labels.get(row).copied();
-                // −log p of a head, from the cosines: a probability may be too small for a number.
-                let top = (0..heads).max_by(|&a, &b| z[a].total_cmp(&z[b])).unwrap_or(0);
-                let least = -p[top].ln();
-                let cost = |head: usize| least + (z[top] - z[head]) / self.student;
-                loss += unlabelled / rows * (0..heads).map(|head| q[head] * cost(head)).sum::<f64>();
-                loss += label.map_or(0.0, |label| self.supervised / labelled * cost(label));
-                let expected: f64 = p.iter().zip(&surprise).map(|(p, ln)| p * ln).sum();
-                slope.extend((0..heads).map(|head| {
-                    let even = self.entropy * p[head] * (surprise[head] - expected);
-                    let right = f64::from(u8::from(label == Some(head)));
-                    let taught = label.map_or(0.0, |_| self.supervised / labelled * (p[head] - right));
-                    ((unlabelled / rows * (p[head] - q[head] + even) + taught) / self.student) as f32
-                }));
-            }
-            slopes.push(slope);
-        }
-        (loss, slopes)
+/// The views that an epoch looks at: all when there are two at most, else two of them.
+pub(super) fn views_of(epoch: usize, views: usize, seed: u64) -> Vec<usize> {
+    match views {
+        0..=2 => (0..views).collect(),
+        _ => Rng::new(seed, &[VIEWS, epoch as u64]).sample(views, 2),
     }
 }
 
@@ -442,16 +452,27 @@ fn wrong(name: &str, value: impl ToString, expected: &str) -> ParameterError {
     }
 }
 
-/// The unit rows of an episode: every view has the examples, whose labels are known, and then the queries.
-struct Items {
+/// The items of an episode: the examples, whose labels are known, and then the queries.
+pub(super) struct Items {
     dim: usize,
     heads: usize,
     labels: Vec<usize>,
-    views: Vec<Vec<f32>>,
+    views: Vec<View>,
+}
+
+/// The unit rows of all items as one view shows them, and the same turned: products with both are needed.
+struct View {
+    rows: Features,
+    columns: Features,
 }
 
 impl Items {
-    fn new(support: &[Features], labels: &[usize], queries: &[Features], heads: usize) -> Result<Self, SimGcdError> {
+    pub(super) fn new(
+        support: &[Features],
+        labels: &[usize],
+        queries: &[Features],
+        heads: usize,
+    ) -> Result<Self, SimGcdError> {
         let (Some(first), Some(query)) = (support.first(), queries.first()) else {
             return Err(SimGcdError::Views {
                 support: support.len(),
@@ -488,13 +509,16 @@ impl Items {
                 let unit = unit.map_err(|source| SimGcdError::Features { what, source })?;
                 values.extend_from_slice(unit.values());
             }
-            views.push(values);
+            views.push(View {
+                columns: matrix(labels.len() + rows, transposed(&values, dim))?,
+                rows: matrix(dim, values)?,
+            });
         }
-        let labels = labels.to_vec();
+        let unlabelled = std::iter::repeat_n(UNLABELLED, rows);
         Ok(Self {
             dim,
             heads,
-            labels,
+            labels: labels.iter().copied().chain(unlabelled).collect(),
             views,
         })
     }
@@ -515,17 +539,19 @@ pub struct SimGcdClassifier {
 }
 
 impl SimGcdClassifier {
+    pub(super) fn new(weights: Features, losses: Vec<f64>) -> Self {
+        Self { weights, losses }
+    }
+
     /// The number of the head nearest to each row, by cosine; those of known classes are the numbers of the classes.
     pub fn predict(&self, rows: &Features) -> Result<Vec<usize>, SimGcdError> {
-        let (dim, heads) = (self.weights.dim(), self.weights.rows());
-        same_dimensions("rows", dim, rows.dim())?;
+        same_dimensions("rows", self.weights.dim(), rows.dim())?;
         let what = "heads";
         let unit = self.weights.clone().into_unit();
         let unit = unit.map_err(|source| SimGcdError::Features { what, source })?;
-        let cosines = products(rows.values(), unit.values(), dim);
         // The first of equals.
-        let nearest = |row: &[f64]| (0..heads).rev().max_by(|&a, &b| row[a].total_cmp(&row[b])).unwrap_or(0);
-        Ok(cosines.chunks_exact(heads).map(nearest).collect())
+        let nearest = |row: &[f32]| (0..row.len()).fold(0, |top, head| if row[head] > row[top] { head } else { top });
+        Ok(rows.dots(&unit).chunks_exact(unit.rows()).map(nearest).collect())
     }
 
     /// The heads, a row each. Their directions are what counts.
@@ -539,62 +565,19 @@ impl SimGcdClassifier {
     }
 }
 
-/// The exponentials of every row, divided by their sum.
-fn softmax(logits: &[f64], heads: usize, temperature: f64) -> Vec<f64> {
-    let mut all = Vec::with_capacity(logits.len());
-    for row in logits.chunks_exact(heads) {
-        let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let start = all.len();
-        all.extend(row.iter().map(|logit| ((logit - largest) / temperature).exp()));
-        let total: f64 = all[start..].iter().sum();
-        all[start..].iter_mut().for_each(|p| *p /= total);
-    }
-    all
-}
-
 fn length(row: &[f64]) -> f64 {
     row.iter().map(|v| v * v).sum::<f64>().sqrt()
 }
 
-/// The dot products of every row with every head, a row of them a row.
-fn products(rows: &[f32], heads: &[f32], dim: usize) -> Vec<f64> {
-    let row = |row| heads.chunks_exact(dim).map(move |head| dot(row, head));
-    rows.chunks_exact(dim).flat_map(row).collect()
+/// A matrix of numbers that were computed; they are finite unless the training ran away.
+pub(super) fn matrix(dim: usize, values: Vec<f32>) -> Result<Features, SimGcdError> {
+    let what = "heads";
+    Features::new(dim, values).map_err(|source| SimGcdError::Features { what, source })
 }
 
-/// A dot product in lanes, which vectorise.
-fn dot(a: &[f32], b: &[f32]) -> f64 {
-    const LANES: usize = 16;
-    let mut lanes = [0f32; LANES];
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    for (a, b) in a.iter().zip(b) {
-        for (lane, (a, b)) in lanes.iter_mut().zip(a.iter().zip(b)) {
-            *lane += a * b;
-        }
-    }
-    let rest = a_rest.iter().zip(b_rest).map(|(a, b)| f64::from(a * b));
-    lanes.iter().map(|&lane| f64::from(lane)).sum::<f64>() + rest.sum::<f64>()
-}
-
-/// Adds to every head the rows, each times its weight for the head.
-fn add_weighted_rows(heads: &mut [f32], weights: &[f32], rows: &[f32], dim: usize) {
-    const TOGETHER: usize = 4;
-    let count = heads.len() / dim;
-    for (head, sum) in heads.chunks_exact_mut(dim).enumerate() {
-        let mut groups = rows.chunks_exact(TOGETHER * dim);
-        let mut weights = weights.iter().skip(head).step_by(count).copied();
-        let mut weight = || weights.next().unwrap_or(0.0);
-        for group in &mut groups {
-            let scales = [weight(), weight(), weight(), weight()];
-            let (ab, cd) = group.split_at(2 * dim);
-            let ((a, b), (c, d)) = (ab.split_at(dim), cd.split_at(dim));
-            for ((((sum, a), b), c), d) in sum.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-                *sum += (a * scales[0] + b * scales[1]) + (c * scales[2] + d * scales[3]);
-            }
-        }
-        for row in groups.remainder().chunks_exact(dim) {
-            let scale = weight();
-            sum.iter_mut().zip(row).for_each(|(sum, v)| *sum += v * scale);
-        }
-    }
+/// A matrix of rows of this length with columns in the place of rows.
+fn transposed(values: &[f32], dim: usize) -> Vec<f32> {
+    (0..dim)
+        .flat_map(|column| values.iter().skip(column).step_by(dim).copied())
+        .collect()
 }

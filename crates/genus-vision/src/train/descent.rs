@@ -28,6 +28,8 @@ pub(crate) struct Descent {
     shapes: BTreeMap<String, Vec<usize>>,
     momentum: f64,
     weight_decay: f64,
+    /// Whether tensors of one dimension are not drawn to zero.
+    spares_vectors: bool,
     device: Device,
 }
 
@@ -63,8 +65,14 @@ impl Descent {
             fixed: fixed.into_iter().map(|(name, tensor)| (name, flat(tensor))).collect(),
             momentum,
             weight_decay,
+            spares_vectors: false,
             device: device.clone(),
         }
+    }
+
+    /// The same, with tensors of one dimension drawn to zero or not.
+    pub(crate) fn sparing_vectors(self, spares_vectors: bool) -> Self {
+        Self { spares_vectors, ..self }
     }
 
     /// What is trained.
@@ -95,7 +103,13 @@ impl Descent {
             let Some(Parameter { value, momentum }) = self.parameters.remove(&name) else {
                 continue;
             };
-            let momentum = momentum * self.momentum + gradient + value.clone() * self.weight_decay;
+            let vector = self.shapes.get(&name).is_some_and(|shape| shape.len() <= 1);
+            let decay = if self.spares_vectors && vector {
+                0.0
+            } else {
+                self.weight_decay
+            };
+            let momentum = momentum * self.momentum + gradient + value.clone() * decay;
             let value = value - momentum.clone() * learning_rate;
             self.parameters.insert(name, Parameter { value, momentum });
         }

@@ -214,7 +214,7 @@ pub(crate) fn mlp(parts: &mut Parts, features: Array<2>, lengths: [usize; 4]) ->
 }
 
 /// Rows of length one.
-fn unit(x: Array<2>) -> Array<2> {
+pub(crate) fn unit(x: Array<2>) -> Array<2> {
     let length = x.clone().powi_scalar(2).sum_dim(1).sqrt().clamp_min(LEAST);
     x / length
 }

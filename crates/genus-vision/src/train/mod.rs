@@ -22,10 +22,12 @@
 
 mod contrast;
 mod descent;
+mod distil;
 mod fresh;
 mod hash;
 mod head;
 mod objective;
+mod self_distil;
 mod trunk;
 
 use std::collections::BTreeMap;
@@ -35,9 +37,11 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use burn_tensor::{Device, Tensor as Array, TensorData};
 use thiserror::Error;
 
+pub use distil::{DistilLoss, UNLABELLED};
 pub use hash::{HashHead, HashSettings, HashShape, HashTrainer};
 pub use head::{Head, HeadGradients, HeadShape};
 pub use objective::ObjectiveSettings;
+pub use self_distil::{SelfDistilHead, SelfDistilSettings};
 pub use trunk::{Trunk, TrunkStore};
 
 use descent::Descent;
@@ -112,6 +116,14 @@ pub enum TrainError {
     Sizes {
         /// The lengths of its layers.
         sizes: Vec<usize>,
+    },
+    /// A batch that is not two views of the same images, or has labels without a head.
+    #[error("{labels} rows are not one view and another of images with the same labels, below {heads}")]
+    Views {
+        /// The number of labels.
+        labels: usize,
+        /// The number of heads.
+        heads: usize,
     },
     /// The loss is no number any more.
     #[error("the loss is {loss}")]
@@ -200,7 +212,8 @@ impl Trainer {
                 fixed.insert(name, tensor.clone());
             }
         }
-        let descent = Descent::new(parameters, fixed, settings.momentum, settings.weight_decay, &device);
+        let descent = Descent::new(parameters, fixed, settings.momentum, settings.weight_decay, &device)
+            .sparing_vectors(objective.spares_vectors());
         let workers = Workers::new();
         let trunk = match span.start {
             0 => None,
@@ -253,6 +266,7 @@ impl Trainer {
                 labels: labels.len(),
             });
         }
+        self.objective.check(labels)?;
         let together = self.architecture.has_batch_norms() && !self.settings.fixed_statistics;
         let (loss, gradients, seen) = if together || !on_processor() {
             self.gradients_of_batch(inputs, labels)?
@@ -267,7 +281,7 @@ impl Trainer {
     }
 
     /// The trained blocks as one forward pass sees them, and their tensors; those of the graph when gradients are wanted.
-    fn tail(&self, with_gradients: bool) -> Result<(Network, Live), ArchitectureError> {
+    fn tail(&self, with_gradients: bool, fixed_statistics: bool) -> Result<(Network, Live), ArchitectureError> {
         let network = |(name, _): &(&String, &Array<1>)| !is_head(name);
         let trained = self.descent.trained().filter(network).map(|(name, value)| {
             let value = value.clone();
@@ -282,7 +296,7 @@ impl Trainer {
         let fixed = fixed.map(|(name, value)| (name.clone(), value.clone()));
         let live = Live {
             tensors: trained.chain(fixed).collect(),
-            fixed_statistics: self.settings.fixed_statistics,
+            fixed_statistics,
             ..Live::default()
         };
         let mut parts = Parts::of_training(&live, &self.device);
@@ -304,7 +318,7 @@ impl Trainer {
 
     /// The loss, the gradients of all parameters, and what running statistics are to take over, of a batch as a whole.
     fn gradients_of_batch(&self, inputs: &[f32], labels: &[usize]) -> Result<(f64, Arrays, Arrays), TrainError> {
-        let (tail, live) = self.tail(true)?;
+        let (tail, live) = self.tail(true, self.settings.fixed_statistics)?;
         let features = tail.forward(inputs, labels.len());
         let through = self.through_objective(features.clone().inner(), labels);
         let mut gradients = through.tensors;
@@ -325,10 +339,7 @@ impl Trainer {
         // Fixed by the batch alone, so that sums are made in one order whatever the number of threads.
         let chunk = (CHUNK_VALUES / each).clamp(1, labels.len().div_ceil(8));
         let chunks: Vec<&[f32]> = inputs.chunks(chunk * each).collect();
-        let (plain, _) = self.tail(false)?;
-        let features = self.workers.rows(chunks.len(), |at| {
-            values(plain.forward(chunks[at], chunks[at].len() / each))
-        });
+        let features = self.features_side_by_side(&chunks, each)?;
         let dim = self.architecture.dim();
         let features = Array::from_data(TensorData::new(features, [labels.len(), dim]), &self.device);
         let through = self.through_objective(features, labels);
@@ -337,7 +348,7 @@ impl Trainer {
         let sum: Mutex<(usize, Result<Arrays, ArchitectureError>)> = Mutex::new((0, Ok(through.tensors)));
         let added = Condvar::new();
         self.workers.run(chunks.len(), |at| {
-            let gradients = self.tail(true).map(|(tail, live)| {
+            let gradients = self.tail(true, true).map(|(tail, live)| {
                 let images = chunks[at].len() / each;
                 let slope = slopes[at * chunk * dim..][..images * dim].to_vec();
                 let slope = Array::from_data(TensorData::new(slope, [images, dim]), &self.device);
@@ -364,6 +375,48 @@ impl Trainer {
         });
         let (_, gradients) = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok((through.loss, gradients?, through.seen))
+    }
+
+    /// The features of pieces of a batch, by the statistics that are kept.
+    fn features_side_by_side(&self, chunks: &[&[f32]], each: usize) -> Result<Vec<f32>, ArchitectureError> {
+        let (plain, _) = self.tail(false, true)?;
+        Ok(self.workers.rows(chunks.len(), |at| {
+            values(plain.forward(chunks[at], chunks[at].len() / each))
+        }))
+    }
+
+    /// The features that the network as it is now gives for images, a row an image.
+    ///
+    /// `inputs` is as in a [`step`](Self::step), with as many values of each image as there are in all, divided by `images`.
+    pub fn features(&self, inputs: &[f32], images: usize) -> Result<Vec<f32>, TrainError> {
+        if images == 0 || inputs.is_empty() || !inputs.len().is_multiple_of(images) {
+            return Err(TrainError::Batch {
+                values: inputs.len(),
+                labels: images,
+            });
+        }
+        let each = inputs.len() / images;
+        let chunks: Vec<&[f32]> = inputs.chunks(each).collect();
+        Ok(self.features_side_by_side(&chunks, each)?)
+    }
+
+    /// Begins anew with the network of the beginning; `seed` makes what comes after it.
+    pub fn restart(&mut self, seed: u64) {
+        let of_network = |(name, _): (&String, &Array<1>)| Some((name.clone(), self.network.get(name)?.clone()));
+        let mut parameters = self.objective.first_values(seed);
+        parameters.extend(self.descent.trained().filter_map(of_network));
+        let mut fixed = self.objective.first_statistics();
+        fixed.extend(self.descent.fixed().filter_map(of_network));
+        let TrainerSettings {
+            momentum, weight_decay, ..
+        } = self.settings;
+        self.descent = Descent::new(parameters, fixed, momentum, weight_decay, &self.device)
+            .sparing_vectors(self.objective.spares_vectors());
+    }
+
+    /// Sets the temperature of predictions that teach; objectives without a teacher do not change.
+    pub fn set_teacher(&mut self, temperature: f64) {
+        self.objective.set_teacher(temperature);
     }
 
     /// Everything that the next step depends on, by name.

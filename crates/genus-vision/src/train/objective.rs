@@ -8,6 +8,7 @@ use burn_tensor::{Device, Tensor as Array};
 use super::TrainError;
 use super::hash::{Hash, HashSettings};
 use super::head::{Contrast, Head, HeadShape};
+use super::self_distil::{SelfDistilHead, SelfDistilSettings};
 use crate::weights::Tensor;
 
 /// Tensors by name, each flat.
@@ -25,6 +26,8 @@ pub enum ObjectiveSettings {
     },
     /// Images of a class get the same code of bits.
     Hash(HashSettings),
+    /// Images learn their categories, known and new, from other views of themselves.
+    SelfDistil(SelfDistilSettings),
 }
 
 impl Default for ObjectiveSettings {
@@ -48,6 +51,7 @@ impl ObjectiveSettings {
                 settings.shape.check(inputs)?;
                 Ok(Box::new(Hash::new(inputs, settings)))
             }
+            Self::SelfDistil(settings) => Ok(Box::new(SelfDistilHead::new(inputs, settings)?)),
         }
     }
 }
@@ -65,7 +69,20 @@ pub(crate) trait Objective: Debug + Send + Sync {
         BTreeMap::new()
     }
 
-    /// The loss of a batch and its gradients; `tensors` are those that are trained.
+    /// Whether these can be the labels of a batch.
+    fn check(&self, _labels: &[usize]) -> Result<(), TrainError> {
+        Ok(())
+    }
+
+    /// Whether biases and all else that is no matrix are not drawn to zero.
+    fn spares_vectors(&self) -> bool {
+        false
+    }
+
+    /// Sets the temperature of predictions that teach, if there are such.
+    fn set_teacher(&mut self, _temperature: f64) {}
+
+    /// The loss of a batch and its gradients; `tensors` are those that are trained, `labels` passed the check.
     fn backward(&self, tensors: &Arrays, features: Array<2>, labels: &[usize], device: &Device) -> Gradients;
 }
 
