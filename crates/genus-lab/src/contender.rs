@@ -1,12 +1,13 @@
 //! What a bench compares: the methods of the core, and the baselines that are trained.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use genus_core::methods::{Method, MethodError};
 use genus_core::{Category, Discovery, Features, Stop};
 use genus_vision::train::HashHead;
+use genus_vision::{Augmented, Limits, decode, read_weights};
 
-use crate::baselines::{Ocd, OcdError, OcdTraining, SimGcd, SimGcdError, train_on_features};
+use crate::baselines::{Ocd, OcdError, OcdTraining, SimGcd, SimGcdError, SimGcdTrainer, train_on_features};
 use crate::training::{TrainingError, load_head, save_head};
 use crate::trial::{Mode, Trial};
 use crate::{Bench, Dataset, LabError, Progress};
@@ -21,6 +22,13 @@ enum Kind {
     Core(Method),
     Ocd(Ocd, Codes),
     SimGcd(SimGcd),
+    SimGcdBlocks(Box<Network>),
+}
+
+/// SimGCD with the network that it trains; one episode after the other.
+struct Network {
+    trainer: Mutex<SimGcdTrainer>,
+    views: u64,
 }
 
 /// The hash values of all items, and the head that gave them.
@@ -38,18 +46,25 @@ impl Contender {
         progress: &dyn Progress,
     ) -> Result<Self, LabError> {
         let (name, parameters) = spec.split_once(':').unwrap_or((spec, ""));
+        let learning = |problem| LabError::Learning {
+            data: data.name().to_owned(),
+            method: name.to_owned(),
+            problem,
+        };
         let kind = match name {
             Ocd::NAME | Ocd::RADIUS_NAME => {
                 let classes = data.base().classes().len() + data.pool().classes().len();
                 let (method, training) = Ocd::parse(spec, classes).map_err(MethodError::from)?;
-                let codes = codes(data, training, bench, progress).map_err(|problem| LabError::Learning {
-                    data: data.name().to_owned(),
-                    method: name.to_owned(),
-                    problem,
-                })?;
+                let codes = codes(data, training, bench, progress).map_err(learning)?;
                 Kind::Ocd(method, codes)
             }
-            SimGcd::NAME => Kind::SimGcd(SimGcd::from_parameters(parameters).map_err(MethodError::from)?),
+            SimGcd::NAME => {
+                let method = SimGcd::from_parameters(parameters).map_err(MethodError::from)?;
+                match method.blocks {
+                    0 => Kind::SimGcd(method),
+                    _ => Kind::SimGcdBlocks(Box::new(network(&method, data, bench).map_err(learning)?)),
+                }
+            }
             _ => Kind::Core(Method::parse(spec, bench.seed)?),
         };
         Ok(Self {
@@ -80,7 +95,7 @@ impl Contender {
     pub(crate) fn method(&self) -> Option<&Method> {
         match &self.kind {
             Kind::Core(method) => Some(method),
-            Kind::Ocd(..) | Kind::SimGcd(_) => None,
+            Kind::Ocd(..) | Kind::SimGcd(_) | Kind::SimGcdBlocks(_) => None,
         }
     }
 
@@ -100,6 +115,12 @@ impl Contender {
                 let heads = simgcd(method, trial, &seen).map_err(|e| trial.baseline_failed(self, e))?;
                 (0..trial.task.known()).chain(heads).collect()
             }
+            Kind::SimGcdBlocks(network) => {
+                let heads = network
+                    .heads(trial, &seen)
+                    .map_err(|e| trial.baseline_failed(self, e))?;
+                (0..trial.task.known()).chain(heads).collect()
+            }
         };
         Ok(Discovery::from_clusters(&trial.task, clusters, Stop::Direct))
     }
@@ -110,10 +131,16 @@ impl Contender {
         match &self.kind {
             // A code depends on its item alone.
             Kind::Core(_) | Kind::Ocd(..) => Ok(self.discover(trial)?.categories().to_vec()),
-            Kind::SimGcd(method) => (0..trial.task.queries())
+            Kind::SimGcd(_) | Kind::SimGcdBlocks(_) => (0..trial.task.queries())
                 .map(|query| {
-                    let heads = simgcd(method, trial, &[query]).map_err(|e| trial.baseline_failed(self, e))?;
-                    Ok(match heads[query] {
+                    let head = match &self.kind {
+                        Kind::SimGcdBlocks(network) => network.heads(trial, &[query]).map(|heads| heads[0]),
+                        Kind::SimGcd(method) => simgcd(method, trial, &[query])
+                            .map(|heads| heads[query])
+                            .map_err(|e| e.to_string()),
+                        _ => Ok(known),
+                    };
+                    Ok(match head.map_err(|e| trial.baseline_failed(self, e))? {
                         class if class < known => Category::Known(class),
                         _ => Category::Novel(0),
                     })
@@ -121,6 +148,66 @@ impl Contender {
                 .collect(),
         }
     }
+}
+
+/// Prepares SimGCD's training of a network on the images of a data set.
+fn network(method: &SimGcd, data: &Dataset, bench: &Bench) -> Result<Network, String> {
+    let Some(images) = data.images() else {
+        return Err("to train blocks of a network it needs images; name them with --images or --data".to_owned());
+    };
+    let weights = read_weights(&images.weights).map_err(|e| e.to_string())?;
+    let architecture = images.encoder.architecture;
+    let classes = bench.shape.way.saturating_add(bench.shape.new);
+    let trainer = method.trainer(architecture, images.encoder.transform.crop, weights, classes);
+    Ok(Network {
+        trainer: Mutex::new(trainer.map_err(|e| e.to_string())?),
+        views: data.views().len().max(1) as u64,
+    })
+}
+
+impl Network {
+    /// The head of some queries after a training on them and the examples.
+    fn heads(&self, trial: &Trial, seen: &[usize]) -> Result<Vec<usize>, String> {
+        if seen.len() < trial.task.queries() && matches!(trial.mode, Mode::TwoStep { .. }) {
+            return Err("with blocks to train it takes whole episodes, not large tasks".to_owned());
+        }
+        let mut trainer = self.trainer.lock().unwrap_or_else(PoisonError::into_inner);
+        let episode = &trial.episode;
+        let queries: Vec<usize> = seen.iter().map(|&query| episode.queries[query]).collect();
+        let rows = |items: &[usize]| -> Result<Vec<Vec<f32>>, String> {
+            let view = |number| {
+                let pixels = pixels(trial.data, items, number)?;
+                Ok(trainer.trunk().map_or(pixels.clone(), |trunk| trunk.run(&pixels)))
+            };
+            (0..self.views).map(view).collect()
+        };
+        let (support, queries) = (rows(&episode.support)?, rows(&queries)?);
+        let heads = trainer.fit(&support, &episode.support_classes, &queries, trial.seed);
+        heads.map_err(|e| e.to_string())
+    }
+}
+
+/// One view of the images of some rows.
+fn pixels(data: &Dataset, items: &[usize], number: u64) -> Result<Vec<f32>, String> {
+    let Some(images) = data.images() else {
+        return Ok(Vec::new());
+    };
+    let (limits, augmented) = (Limits::default(), Augmented { number, mirror: true });
+    let mut pixels = Vec::new();
+    for &item in items {
+        let source = &images.sources[item];
+        let read = source
+            .read(&limits)
+            .and_then(|bytes| Ok((decode(&bytes, &limits)?, blake3::hash(&bytes))));
+        let (image, content) = read.map_err(|e| format!("{}: {e}", source.path().display()))?;
+        pixels.extend(
+            images
+                .encoder
+                .transform
+                .view(&image, augmented.view(content.as_bytes())),
+        );
+    }
+    Ok(pixels)
 }
 
 /// Trains SimGCD on the examples and some of the queries; the head of every query.

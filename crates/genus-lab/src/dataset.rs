@@ -1,13 +1,14 @@
 //! Labelled features and the classes that episodes are drawn from.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use genus_core::Features;
 use genus_core::episode::Pool;
 use genus_data::{Split, read_table};
 use genus_vision::train::HashHead;
+use genus_vision::{EncoderSpec, ImageSource};
 
 use crate::LabError;
 
@@ -22,6 +23,18 @@ pub struct Dataset {
     base: Pool,
     views: Vec<Features>,
     codes: Option<(Features, Arc<HashHead>)>,
+    images: Option<Arc<ImageRows>>,
+}
+
+/// The images that the rows of a data set were made of, and by which encoder.
+#[derive(Clone, Debug)]
+pub struct ImageRows {
+    /// The image of every row.
+    pub sources: Vec<ImageSource>,
+    /// The encoder.
+    pub encoder: EncoderSpec,
+    /// The file of its weights.
+    pub weights: PathBuf,
 }
 
 /// The classes of a data set, in its own order.
@@ -124,6 +137,7 @@ impl Dataset {
             features,
             views: Vec::new(),
             codes: None,
+            images: None,
         })
     }
 
@@ -180,6 +194,24 @@ impl Dataset {
         Ok(self)
     }
 
+    /// The same data with the images that it was made of, for methods that train a network on them.
+    ///
+    /// Fails when there are not as many images as rows.
+    pub fn with_images(mut self, images: ImageRows) -> Result<Self, LabError> {
+        if images.sources.len() != self.features.rows() {
+            return Err(LabError::NothingToRun {
+                data: self.name,
+                reason: format!(
+                    "there are {} images of {} rows",
+                    images.sources.len(),
+                    self.features.rows()
+                ),
+            });
+        }
+        self.images = Some(Arc::new(images));
+        Ok(self)
+    }
+
     /// What the data set is called: the path of its file, unless it was called otherwise.
     pub fn name(&self) -> &str {
         &self.name
@@ -203,6 +235,11 @@ impl Dataset {
     /// Other views of the same items.
     pub fn views(&self) -> &[Features] {
         &self.views
+    }
+
+    /// The images that the rows were made of, if they are known.
+    pub fn images(&self) -> Option<&ImageRows> {
+        self.images.as_deref()
     }
 
     /// The features that OCD's own network gives, and its head.

@@ -55,7 +55,7 @@ pub use baselines::{
 };
 pub use charts::Figure;
 pub use counts::counts_table;
-pub use dataset::{ClassLists, Dataset};
+pub use dataset::{ClassLists, Dataset, ImageRows};
 pub use digits::{DigitsResult, DigitsTask};
 pub use experiment::{Bench, Experiment, LargeSettings};
 pub use machine::Machine;

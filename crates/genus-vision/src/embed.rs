@@ -61,7 +61,8 @@ pub struct Augmented {
 const VIEW: u64 = 0x61;
 
 impl Augmented {
-    fn view(&self, content: &ContentHash) -> View {
+    /// The view of an image whose file has this content.
+    pub fn view(&self, content: &ContentHash) -> View {
         let words = content.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
         let uses: Vec<u64> = std::iter::once(VIEW).chain(words).collect();
         let mut rng = Rng::new(self.number, &uses);

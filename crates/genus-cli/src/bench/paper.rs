@@ -130,6 +130,7 @@ pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
             options: &options,
             views,
             ocd: None,
+            images: false,
             global,
         };
         let data = source::of_set(set, &wanted)?;
@@ -148,6 +149,7 @@ pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
                         options: &options,
                         views: 0,
                         ocd: None,
+                        images: false,
                         global,
                     };
                     let encoder = encoder.split('@').next().unwrap_or(encoder).to_owned();
@@ -206,6 +208,7 @@ pub(crate) fn transfer_parts(
                 options: &options,
                 views: 0,
                 ocd: None,
+                images: false,
                 global,
             };
             let trained_on = (*trained_on).to_owned();

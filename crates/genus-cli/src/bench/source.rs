@@ -1,16 +1,17 @@
 //! The data set of a bench: a feature file, images, or one of those that have a name.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use genus_data::datasets::{DatasetEntry, ImageSet, Images};
 use genus_data::{ImageList, Split, list_images, read_table};
 use genus_lab::training::{trained_encoder, trained_hash};
-use genus_lab::{ClassLists, Dataset};
+use genus_lab::{ClassLists, Dataset, ImageRows, image_source};
 use genus_vision::Augmented;
 
 use crate::args::{BenchCommon, Global, ImageOptions};
 use crate::failure::Failure;
-use crate::images::{Embedder, Input};
+use crate::images::{self, Embedder, Input};
 
 /// How many augmented views the trained baselines see when nothing else is said, as in their papers.
 const VIEWS: usize = 2;
@@ -45,6 +46,7 @@ fn load_by(
         options,
         views: methods.views(common.views.views),
         ocd: common.ocd.as_deref().filter(|_| methods.ocd),
+        images: methods.blocks,
         global,
     };
     if let Some(name) = &common.data {
@@ -120,6 +122,8 @@ pub(crate) fn of_set(set: &ImageSet, wanted: &Wanted) -> Result<Dataset, Failure
 pub(crate) struct Trained {
     ocd: bool,
     any: bool,
+    /// Whether one of them trains a network in every episode.
+    blocks: bool,
 }
 
 impl Trained {
@@ -127,12 +131,19 @@ impl Trained {
     pub(crate) fn of(methods: &[String], usual: bool) -> Self {
         let is = |name: &str, prefix: &str| name.split(':').next().is_some_and(|name| name.starts_with(prefix));
         if methods.is_empty() {
-            return Self { ocd: usual, any: usual };
+            return Self {
+                ocd: usual,
+                any: usual,
+                blocks: false,
+            };
         }
         let ocd = methods.iter().any(|name| is(name, "ocd"));
         Self {
             ocd,
             any: ocd || methods.iter().any(|name| is(name, "simgcd")),
+            blocks: methods
+                .iter()
+                .any(|name| is(name, "simgcd") && name.contains("blocks=")),
         }
     }
 
@@ -152,6 +163,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) views: usize,
     /// The folder of OCD's own training.
     pub(crate) ocd: Option<&'a Path>,
+    /// Whether a network is trained on the images themselves.
+    pub(crate) images: bool,
     pub(crate) global: &'a Global,
 }
 
@@ -175,7 +188,27 @@ impl Wanted<'_> {
             }
         };
         let mut embedder = Embedder::new(self.options, self.global);
-        let mut data = read(&embedder.embedded(list, source, None)?)?;
+        let input = embedder.embedded(list, source, None)?;
+        let mut data = read(&input)?;
+        if self.images {
+            let (encoder, weights) = images::find(&self.options.encoder)?;
+            let weights = match weights {
+                Some(path) => path,
+                None => images::fetch(&encoder, self.global)?,
+            };
+            // Images that could not be read have no row.
+            let by_id: BTreeMap<&str, _> = list.items.iter().map(|item| (&*item.id, item)).collect();
+            let ids = read_table(input.path())?.table.ids;
+            let sources = ids
+                .iter()
+                .filter_map(|id| by_id.get(&**id))
+                .map(|item| image_source(item));
+            data = data.with_images(ImageRows {
+                sources: sources.collect(),
+                encoder,
+                weights,
+            })?;
+        }
         let mut views = Vec::new();
         for number in 0..self.views as u64 {
             let view = Augmented { number, mirror: true };
