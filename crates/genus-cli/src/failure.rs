@@ -7,8 +7,8 @@ use anstyle::{AnsiColor, Style};
 use genus_core::methods::MethodError;
 use genus_core::{DiscoverError, TaskError};
 use genus_data::DataError;
-use genus_lab::LabError;
 use genus_lab::training::TrainingError;
+use genus_lab::{BASELINES, LabError};
 use genus_vision::{EncodeError, HubError, LoadError, SpecError};
 
 /// Why the program ends without success.
@@ -135,6 +135,13 @@ impl From<TaskError> for Failure {
 impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
         match error {
+            LabError::Method(MethodError::Unknown { .. }) => {
+                let names: Vec<_> = BASELINES.iter().map(|baseline| baseline.name).collect();
+                Failure::Usage(format!(
+                    "{error}, and in a bench {}; `genus methods` shows all of them",
+                    names.join(", ")
+                ))
+            }
             LabError::Method(error) => error.into(),
             LabError::Discover { ref source, .. } => Failure::failed(format!("{error}{}", way_out(source))),
             other => Failure::failed(other.to_string()),

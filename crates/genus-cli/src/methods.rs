@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use anstyle::Style;
-use genus_core::methods::METHODS;
+use genus_core::methods::{METHODS, Parameter};
+use genus_lab::BASELINES;
 
 use crate::failure::Failure;
 use crate::output;
@@ -11,14 +12,24 @@ use crate::output;
 pub(crate) fn run() -> Result<(), Failure> {
     let bold = Style::new().bold();
     let mut text = String::new();
-    for method in METHODS {
+    let mut add = |name: &str, summary: &str, parameters: &[Parameter]| {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{bold}{}{bold:#}  {}", method.name, method.summary);
-        for parameter in method.parameters {
+        let _ = writeln!(text, "{bold}{name}{bold:#}  {summary}");
+        for parameter in parameters {
             let setting = format!("{}={}", parameter.name, parameter.default);
             let _ = writeln!(text, "    {setting:<24} {}", parameter.help);
         }
         text.push('\n');
+    };
+    for method in METHODS {
+        add(method.name, method.summary, method.parameters);
+    }
+    for baseline in BASELINES {
+        add(
+            baseline.name,
+            &format!("{} (bench only)", baseline.summary),
+            baseline.parameters,
+        );
     }
     text.push_str("Set parameters after the name: --method shc:t=3:attach=cosine\n");
     output::print(&text)

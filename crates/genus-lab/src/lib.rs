@@ -50,8 +50,8 @@ mod trial;
 use thiserror::Error;
 
 pub use baselines::{
-    CodeRadius, Ocd, OcdError, OcdTraining, SimGcd, SimGcdClassifier, SimGcdError, SimGcdInit, SimGcdTrainer,
-    SupportCode, train_on_features,
+    BASELINES, BaselineEntry, CodeRadius, Ocd, OcdError, OcdTraining, SimGcd, SimGcdClassifier, SimGcdError,
+    SimGcdInit, SimGcdTrainer, SupportCode, train_on_features,
 };
 pub use charts::Figure;
 pub use counts::counts_table;

@@ -343,10 +343,9 @@ fn parameters_are_read_from_text() {
         entropy: 4.0,
         init: SimGcdInit::Supports,
         blocks: 1,
-        views: 2,
         ..SimGcd::default()
     };
-    let text = "epochs=7:rate=0.5:entropy=4:init=supports:blocks=1:views=2";
+    let text = "epochs=7:rate=0.5:entropy=4:init=supports:blocks=1";
     assert_eq!(SimGcd::from_parameters(text).unwrap(), expected);
     assert_eq!(SimGcd::from_parameters("").unwrap(), SimGcd::default());
     // The defaults that help shows are the defaults.
@@ -361,7 +360,6 @@ fn parameters_are_read_from_text() {
         ("rate=inf", "above 0"),
         ("entropy=-1", "not below 0"),
         ("init=zero", "random, supports"),
-        ("views=0", "at least 1"),
         ("speed=3", "its parameters are epochs, rate"),
         (":", "its parameters are"),
     ] {

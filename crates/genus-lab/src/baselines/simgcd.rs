@@ -9,7 +9,7 @@
 use std::f64::consts::PI;
 use std::str::FromStr;
 
-use genus_core::methods::Parameter;
+use genus_core::methods::{Parameter, Values};
 use genus_core::rng::Rng;
 use genus_core::{FeatureError, Features, ParameterError};
 use genus_vision::train::{DistilLoss, TrainError, UNLABELLED};
@@ -49,8 +49,6 @@ pub struct SimGcd {
     pub blocks: usize,
     /// Where blocks are trained: the length of the layers before the embedding that trains them too.
     pub hidden: usize,
-    /// How many views of an item the caller should provide; the features of a file are a single one.
-    pub views: usize,
 }
 
 /// Where the heads of [`SimGcd`] begin.
@@ -89,7 +87,6 @@ impl Default for SimGcd {
             init: SimGcdInit::Random,
             blocks: 0,
             hidden: 2048,
-            views: 1,
         }
     }
 }
@@ -183,79 +180,45 @@ impl SimGcd {
 
     /// What can be set by text.
     pub const PARAMETERS: &[Parameter] = &[
-        Parameter {
-            name: "epochs",
-            default: "50",
-            help: "steps of training in an episode",
-        },
-        Parameter {
-            name: "rate",
-            default: "0.1",
-            help: "learning rate at the beginning",
-        },
-        Parameter {
-            name: "entropy",
-            default: "2",
-            help: "how strongly the mean prediction is held close to even (paper: 1, 2 or 4)",
-        },
-        Parameter {
-            name: "init",
-            default: "random",
-            help: "where the heads of known classes begin: random|supports",
-        },
-        Parameter {
-            name: "blocks",
-            default: "0",
-            help: "last blocks of the network that are trained too; needs images",
-        },
-        Parameter {
-            name: "views",
-            default: "1",
-            help: "views of an item; more than 1 needs images",
-        },
+        Parameter::new("epochs", "50", "steps of training in an episode"),
+        Parameter::new("rate", "0.1", "learning rate at the beginning"),
+        Parameter::new(
+            "entropy",
+            "2",
+            "how strongly the mean prediction is held close to even (paper: 1, 2 or 4)",
+        ),
+        Parameter::new(
+            "init",
+            "random",
+            "where the heads of known classes begin: random|supports",
+        ),
+        Parameter::new(
+            "blocks",
+            "0",
+            "last blocks of the network that are trained too; needs images",
+        ),
     ];
 
     /// Builds the method of the text after its name, such as `epochs=100:init=supports`; nothing is set by an empty one.
     pub fn from_parameters(text: &str) -> Result<Self, ParameterError> {
-        let mut method = Self::default();
-        let mut seen = Vec::new();
-        for part in text.split(':').filter(|_| !text.is_empty()) {
-            let (name, value) = part.split_once('=').unwrap_or((part, ""));
-            if seen.contains(&name) {
-                return Err(wrong(name, value, "it is given twice"));
-            }
-            seen.push(name);
-            method.set(name, value)?;
+        let parts = text.split(':').filter(|_| !text.is_empty());
+        let values = Values::parse(Self::NAME, Self::PARAMETERS, parts)?;
+        let usual = Self::default();
+        Self {
+            epochs: values.get("epochs", usual.epochs)?,
+            rate: values.get("rate", usual.rate)?,
+            entropy: values.get("entropy", usual.entropy)?,
+            init: values.get("init", usual.init)?,
+            blocks: values.get("blocks", usual.blocks)?,
+            ..usual
         }
-        method.checked()
-    }
-
-    /// Sets a parameter by its name.
-    pub fn set(&mut self, name: &str, value: &str) -> Result<(), ParameterError> {
-        fn read<T: FromStr<Err: ToString>>(name: &str, value: &str) -> Result<T, ParameterError> {
-            value.parse().map_err(|e: T::Err| wrong(name, value, &e.to_string()))
-        }
-        match name {
-            "epochs" => self.epochs = read(name, value)?,
-            "rate" => self.rate = read(name, value)?,
-            "entropy" => self.entropy = read(name, value)?,
-            "init" => self.init = read(name, value)?,
-            "blocks" => self.blocks = read(name, value)?,
-            "views" => self.views = read(name, value)?,
-            _ => {
-                let names: Vec<_> = Self::PARAMETERS.iter().map(|parameter| parameter.name).collect();
-                return Err(wrong(name, value, &format!("its parameters are {}", names.join(", "))));
-            }
-        }
-        Ok(())
+        .checked()
     }
 
     /// The method itself when its parameters make sense.
     pub fn checked(self) -> Result<Self, ParameterError> {
-        for (name, value) in [("epochs", self.epochs), ("views", self.views)] {
-            if value == 0 {
-                return Err(wrong(name, value, "at least 1"));
-            }
+        if self.epochs == 0 {
+            return Err(wrong("epochs", self.epochs, "at least 1"));
         }
         for (name, value) in [
             ("rate", self.rate),
@@ -444,12 +407,7 @@ pub(super) fn views_of(epoch: usize, views: usize, seed: u64) -> Vec<usize> {
 }
 
 fn wrong(name: &str, value: impl ToString, expected: &str) -> ParameterError {
-    ParameterError {
-        method: SimGcd::NAME,
-        parameter: name.to_owned(),
-        value: value.to_string(),
-        expected: expected.to_owned(),
-    }
+    ParameterError::new(SimGcd::NAME, name, value, expected)
 }
 
 /// The items of an episode: the examples, whose labels are known, and then the queries.
