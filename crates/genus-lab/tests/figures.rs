@@ -653,6 +653,21 @@ fn tsne_keeps_groups_together_and_apart() {
 }
 
 #[test]
+fn tsne_lies_as_the_principal_components_do() {
+    for (count, size) in [(3, 4), (4, 6), (5, 10), (6, 15), (8, 25)] {
+        let rows = groups(count, size, 12);
+        let (tsne, pca) = (Projection::Tsne.points(&rows, 4), Projection::Pca.points(&rows, 4));
+        for axis in 0..2 {
+            // Both have their mean at zero.
+            let sum = |f: &dyn Fn(usize) -> f32| (0..tsne.len()).map(f).sum::<f32>();
+            let spread = |places: &[[f32; 2]]| sum(&|i| places[i][axis] * places[i][axis]).sqrt();
+            let alike = sum(&|i| tsne[i][axis] * pca[i][axis]) / spread(&tsne) / spread(&pca);
+            assert!(alike > 0.3, "{count} groups of {size}, axis {axis}: {alike}");
+        }
+    }
+}
+
+#[test]
 fn places_do_not_depend_on_the_number_of_threads() {
     // More points than one block of the sums, and not a multiple of their lanes.
     let rows = groups(7, 39, 17);

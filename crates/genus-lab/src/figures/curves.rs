@@ -417,7 +417,8 @@ fn strokes(svg: &mut Svg, plot: &Plot, line: &Line) {
 /// where a line ends early, and a legend is needed.
 fn direct_labels(lines: &[Line], y: &YAxis) -> Option<Vec<f64>> {
     let ends: Vec<[f64; 2]> = lines.iter().map(Line::end).collect::<Option<_>>()?;
-    let last = ends.iter().map(|end| end[0]).fold(f64::MIN, f64::max);
+    let paper = lines.iter().filter_map(|line| line.paper.last());
+    let last = ends.iter().chain(paper).map(|end| end[0]).fold(f64::MIN, f64::max);
     if ends.is_empty() || ends.iter().any(|end| end[0] < last) {
         return None;
     }

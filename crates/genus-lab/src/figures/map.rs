@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use genus_core::Category;
+use genus_core::{Category, Kind};
 
 use super::palette::colours;
 use super::svg::{INK, MARGIN, Mark, SOFT, Svg, fit, shape, text_width};
@@ -59,7 +59,7 @@ impl MapGrid {
             .len()
             .max(self.rows.iter().map(|row| row.panels.len()).max().unwrap_or(0))
             .max(1);
-        let side = ((WIDTH - 2.0 * MARGIN + GAP) / count as f64 - GAP).clamp(130.0, 320.0);
+        let side = ((WIDTH - 2.0 * MARGIN + GAP) / count as f64 - GAP).clamp(130.0, 440.0);
         let width = (2.0 * MARGIN + count as f64 * (side + GAP) - GAP).max(460.0);
         let left = (width - count as f64 * (side + GAP) + GAP) / 2.0;
         let column = |at: usize| left + at as f64 * (side + GAP);
@@ -112,11 +112,24 @@ impl MapGrid {
 
     /// What the marks mean.
     fn legend(&self, svg: &mut Svg, mut y: f64, width: f64) -> f64 {
-        let mut entries: Vec<(&[Mark], String)> = vec![
-            (&[Mark::Star], "prototype of a known class".into()),
-            (&[Mark::Circle], "in a known class".into()),
-            (&[Mark::Triangle, Mark::Diamond], "in a new category".into()),
-        ];
+        let queries = |row: &MapRow| -> BTreeSet<Kind> {
+            let all = row
+                .panels
+                .iter()
+                .flat_map(|panel| panel.categories.iter().skip(row.known));
+            all.map(|category| category.kind()).collect()
+        };
+        let kinds: BTreeSet<Kind> = self.rows.iter().flat_map(queries).collect();
+        let mut entries: Vec<(&[Mark], String)> = Vec::new();
+        if self.rows.iter().any(|row| row.known > 0) {
+            entries.push((&[Mark::Star], "prototype of a known class".into()));
+        }
+        if kinds.contains(&Kind::Known) {
+            entries.push((&[Mark::Circle], "in a known class".into()));
+        }
+        if kinds.contains(&Kind::New) {
+            entries.push((&[Mark::Triangle, Mark::Diamond], "in a new category".into()));
+        }
         if self.truth && self.columns.len() > 1 {
             entries.push((
                 &[],

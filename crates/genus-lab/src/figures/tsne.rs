@@ -30,7 +30,9 @@ pub(super) fn points(rows: &Features, principal: &[[f32; 2]], seed: u64) -> Opti
     let mut place = start(principal, seed)?;
     let mut speed = vec![[0.0; 2]; n];
     let mut gain = vec![[1.0; 2]; n];
-    let rate = (n as f64 / EXAGGERATION / 4.0).max(50.0);
+    // The largest steps that do not overshoot while attraction is strong (Belkina et al. 2019). Others take at least 50,
+    // which throws small maps about until nothing of the start is left.
+    let rate = n as f64 / EXAGGERATION / 4.0;
     for step in 0..STEPS {
         let (exaggeration, momentum) = if step < EARLY { (EXAGGERATION, 0.5) } else { (1.0, 0.8) };
         let forces = forces(&affinities, &place);
@@ -52,6 +54,16 @@ pub(super) fn points(rows: &Features, principal: &[[f32; 2]], seed: u64) -> Opti
         for axis in 0..2 {
             let mean = place.iter().map(|p| p[axis]).sum::<f64>() / n as f64;
             place.iter_mut().for_each(|p| p[axis] -= mean);
+        }
+    }
+    // Mirrored, a map is as good: it is shown the way the components lie.
+    for axis in 0..2 {
+        let alike = place
+            .iter()
+            .zip(principal)
+            .map(|(p, start)| p[axis] * f64::from(start[axis]));
+        if alike.sum::<f64>() < 0.0 {
+            place.iter_mut().for_each(|p| p[axis] = -p[axis]);
         }
     }
     let places: Vec<[f32; 2]> = place.iter().map(|p| p.map(|value| value as f32)).collect();
