@@ -437,7 +437,7 @@ fn imagenet_with_all_classes_gives_the_published_hundred() {
     put(root.path(), "imagenet/val/ILSVRC2012_val_00000001.JPEG", "");
     assert_mentions(
         &refusal("imagenet100", root.path(), Images::Test),
-        &["imagenet/val", "without a folder a class"],
+        &["imagenet/val", "without a folder a class", "sort them"],
     );
     fs::remove_dir_all(root.path().join("imagenet/train").join(&wnids[7])).unwrap();
     fs::remove_dir_all(root.path().join("imagenet/train").join(&wnids[9])).unwrap();

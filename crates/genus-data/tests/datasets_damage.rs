@@ -279,6 +279,11 @@ fn hostile_mat_files_are_refused() {
             "9 numbers has 1",
         ),
         (
+            "many numbers",
+            array(DOUBLE, [1, 9 << 20], "annotations", &element(2, &vec![0; 9 << 20])),
+            "more than 8 MB of numbers",
+        ),
+        (
             "half a number",
             array(DOUBLE, [1, 1], "annotations", &element(9, &[0; 7])),
             "middle of a number",

@@ -65,7 +65,7 @@ fn open(
         let path = folder(root, part);
         if folders.is_empty() {
             let way_out = if path.is_dir() {
-                "it is there, but without a folder a class (n01440764 and so on): sort its images into folders"
+                "the images lie there without a folder a class (n01440764 and so on); sort them into folders"
             } else {
                 "unpack it with a folder a class (n01440764 and so on)"
             };

@@ -20,8 +20,8 @@ const MAX_FILE: u64 = 64 << 20;
 const MAX_INFLATED: u64 = 128 << 20;
 /// The most arrays in a file, counting those in cells and fields.
 const MAX_ARRAYS: usize = 1 << 21;
-/// The most numbers in all arrays of a file.
-const MAX_NUMBERS: usize = 1 << 23;
+/// The most bytes that the numbers of all arrays may have in the file; in memory each becomes eight.
+const MAX_NUMBERS: usize = 8 << 20;
 /// How deep arrays may lie in one another.
 const MAX_DEPTH: usize = 16;
 const MAX_DIMENSIONS: usize = 32;
@@ -280,7 +280,7 @@ fn matrix(
             budget.numbers = budget
                 .numbers
                 .checked_sub(stored.data.len())
-                .ok_or("it has more than eight million numbers")?;
+                .ok_or("it has more than 8 MB of numbers, which is no list of images")?;
             let numbers = numbers(&stored, big)?;
             if numbers.len() != count {
                 return Err(format!("an array of {count} numbers has {}", numbers.len()));
