@@ -36,8 +36,10 @@ pub fn counts_table(sets: &[(Images, ImageSet)]) -> String {
     }
     let mut text = table.to_string();
     let mut notes: Vec<String> = Vec::new();
-    for (_, set) in sets {
-        for note in &set.notes {
+    for (images, set) in sets {
+        // That a half lacks the classes of the other goes without saying.
+        let worth_saying = matches!(images, Images::All | Images::Paper);
+        for note in set.notes.iter().filter(|_| worth_saying) {
             let note = format!("{}: {note}", set.title);
             if !notes.contains(&note) {
                 notes.push(note);

@@ -37,14 +37,22 @@ pub(crate) fn data(root: &Path, names: &[String]) -> Result<(), Failure> {
             match entry.open(root, images) {
                 Ok(set) => found.push((images, set)),
                 // Some layouts have no test images; what is not there at all is said once.
-                Err(error) if images == Images::All => missing.push((entry.title, error.to_string())),
+                Err(error) if images == Images::All => missing.push((entry, error.to_string())),
                 Err(_) => {}
             }
         }
     }
     let mut text = counts_table(&found);
-    for (title, error) in &missing {
-        text += &format!("\n{title} is not there. {error}\n");
+    for (entry, error) in &missing {
+        match names.is_empty() {
+            true => {
+                text += &format!(
+                    "\n{} is not there; `genus bench data --data {}` says what was looked for\n",
+                    entry.title, entry.name
+                )
+            }
+            false => text += &format!("\n{error}\n"),
+        }
     }
     if found.is_empty() {
         return Err(Failure::failed(format!(

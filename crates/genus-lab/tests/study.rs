@@ -1,0 +1,282 @@
+//! Studies: many experiments in one folder, interrupted and gone on with; baselines and drawings of a bench.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+
+use genus_core::Features;
+use genus_core::episode::{Shape, ShortClasses};
+use genus_core::rng::Rng;
+use genus_lab::figures::Projection;
+use genus_lab::{Bench, Dataset, Experiment, LabError, Progress, Report, Silent, Study};
+
+/// Classes around random directions, half of them novel.
+fn dataset(classes: usize, each: usize) -> Dataset {
+    let mut rng = Rng::new(3, &[1]);
+    let mut number = move || 2.0 * rng.unit() as f32 - 1.0;
+    let (mut rows, mut labels) = (Vec::new(), Vec::new());
+    for class in 0..classes {
+        let centre: Vec<f32> = (0..12).map(|_| number()).collect();
+        for _ in 0..each {
+            rows.push(centre.iter().map(|v| v + 0.5 * number()).collect::<Vec<_>>());
+            labels.push(Some(format!("class {class:02}")));
+        }
+    }
+    let novel: Vec<String> = (0..classes / 2).map(|class| format!("class {class:02}")).collect();
+    let features = Features::from_rows(rows).unwrap();
+    Dataset::new("made up", features, &labels, Some(&novel)).unwrap()
+}
+
+fn bench() -> Bench {
+    Bench {
+        shape: Shape {
+            way: 3,
+            shot: 2,
+            new: 2,
+            query: 4,
+        },
+        episodes: 5,
+        seed: 1,
+        short_classes: ShortClasses::Skip,
+        ..Bench::default()
+    }
+}
+
+const QUICK: &str = "ocd:epochs=2:hidden=8:batch=16";
+
+/// The same with baselines that train for a moment.
+fn with_baselines() -> Bench {
+    Bench {
+        methods: ["proto", QUICK, "simgcd:epochs=5", "shc"].map(str::to_owned).to_vec(),
+        ..bench()
+    }
+}
+
+/// All files below a folder and their content.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap().display().to_string();
+                found.insert(name, fs::read(path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+/// Runs a whole study; how many reports it made and how many it found.
+fn study(folder: &Path, data: &Dataset, progress: &dyn Progress) -> Result<(usize, usize), LabError> {
+    let mut study = Study::new(folder, with_baselines());
+    study.skip("ImageNet-100", "it is not there");
+    study.data_set(data, "made-up", progress)?;
+    let encoders = ["plain", "other: one"].map(|name| Experiment::Backbones { encoder: name.into() });
+    let parts = encoders.iter().map(|experiment| ("made-up", data, experiment));
+    study.together("Encoders", "backbones", parts, progress)?;
+    study.finish()?;
+    Ok(study.counts())
+}
+
+#[test]
+fn an_interrupted_study_ends_like_one_that_was_not() {
+    let data = dataset(20, 10).of_set("cub200");
+    let whole = tempfile::tempdir().unwrap();
+    let (made, found) = study(whole.path(), &data, &Silent).unwrap();
+    // Two of the three shapes of `tasks` need more classes than there are, and the third too.
+    assert_eq!((made, found), (9, 0));
+    let complete = files(whole.path());
+    for name in [
+        "report.md",
+        "made-up/main-5-shot.json",
+        "made-up/backbones-other--one.json",
+        "figures/made-up-queries.svg",
+        "figures/made-up-map.svg",
+        "figures/made-up-confusion-shc.svg",
+    ] {
+        assert!(complete.contains_key(name), "{name} of {:?}", complete.keys());
+    }
+    let report = String::from_utf8(complete["report.md"].clone()).unwrap();
+    for text in [
+        "ImageNet-100: it is not there",
+        "made-up tasks: made up",
+        "![Accuracy and α](figures/made-up-alpha.svg)",
+        "| other: one ",
+    ] {
+        assert!(report.contains(text), "{text} is not in\n{report}");
+    }
+
+    // The same again finds everything, and changes nothing.
+    assert_eq!(study(whole.path(), &data, &Silent).unwrap(), (0, 9));
+    assert_eq!(files(whole.path()), complete);
+
+    // One that ended in the middle: some reports are not there, one is damaged, one is of other settings.
+    let broken = tempfile::tempdir().unwrap();
+    fs::create_dir_all(broken.path().join("made-up")).unwrap();
+    let put = |name: &str, content: &[u8]| fs::write(broken.path().join("made-up").join(name), content).unwrap();
+    put("main-5-shot.json", &complete["made-up/main-5-shot.json"]);
+    put("main-1-shot.json", &complete["made-up/main-1-shot.json"][..700]);
+    put("realtime.json", &complete["made-up/main-5-shot.json"]);
+    put("alpha.json", b"");
+    assert_eq!(study(broken.path(), &data, &Silent).unwrap(), (8, 1));
+    assert!(files(broken.path()) == complete, "the files differ");
+
+    // Other features are another study.
+    let other = dataset(20, 11).of_set("cub200");
+    assert_eq!(study(broken.path(), &other, &Silent).unwrap(), (9, 0));
+}
+
+#[test]
+fn a_study_does_not_depend_on_threads() {
+    let data = dataset(14, 8);
+    let run = |threads: usize| {
+        let folder = tempfile::tempdir().unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| study(folder.path(), &data, &Silent)).unwrap();
+        files(folder.path())
+    };
+    assert!(run(1) == run(3), "the files differ");
+}
+
+#[test]
+fn reports_read_back_are_the_same() {
+    let report = with_baselines()
+        .run(&dataset(14, 8), &Experiment::RealTime, &Silent)
+        .unwrap();
+    let again: Report = serde_json::from_str(&report.json()).unwrap();
+    assert_eq!(again.json(), report.json());
+    assert_eq!(again.markdown(), report.markdown());
+    // ProtoNet has no K in real time, and with no new class there is no New.
+    let only_old = Bench {
+        shape: Shape {
+            new: 0,
+            ..bench().shape
+        },
+        methods: vec!["shc".into()],
+        ..bench()
+    };
+    let report = only_old.run(&dataset(14, 8), &Experiment::Main, &Silent).unwrap();
+    let again: Report = serde_json::from_str(&report.json()).unwrap();
+    assert!(again.runs[0].new.mean.is_nan());
+    assert_eq!(again.json(), report.json());
+}
+
+/// Remembers what began.
+#[derive(Default)]
+struct Heard(Mutex<Vec<String>>);
+
+impl Progress for Heard {
+    fn start(&self, what: &str, _steps: u64) {
+        self.0.lock().unwrap().push(what.to_owned());
+    }
+
+    fn step(&self) {}
+}
+
+#[test]
+fn a_head_is_trained_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = dataset(14, 8);
+    let bench = Bench {
+        methods: vec![QUICK.to_owned()],
+        heads: Some(folder.path().join("heads")),
+        ..bench()
+    };
+    let run = |bench: &Bench| {
+        let heard = Heard::default();
+        let report = bench.run(&data, &Experiment::Main, &heard).unwrap();
+        (report.json(), heard.0.into_inner().unwrap())
+    };
+    let (first, heard) = run(&bench);
+    assert_eq!(heard, ["training ocd", "episodes"]);
+    let (again, heard) = run(&bench);
+    assert_eq!((again, &heard[..]), (first.clone(), &["episodes".to_owned()][..]));
+    // What is damaged is made anew.
+    for entry in fs::read_dir(folder.path().join("heads")).unwrap() {
+        fs::write(entry.unwrap().path(), b"no tensors").unwrap();
+    }
+    let (again, heard) = run(&bench);
+    assert_eq!((again, heard.len()), (first.clone(), 2));
+    // Without a place to keep it, and with another seed.
+    let without = Bench {
+        heads: None,
+        ..bench.clone()
+    };
+    assert_eq!(run(&without).0, first);
+    let other = Bench { seed: 2, ..bench };
+    assert_eq!(run(&other).1.len(), 2);
+}
+
+#[test]
+fn without_base_classes_nothing_is_learnt() {
+    let (features, labels): (Vec<_>, Vec<_>) = (0..40)
+        .map(|at| {
+            let mut row = [0.1f32; 8];
+            row[at % 8] = 1.0 + 0.01 * at as f32;
+            (row, Some(format!("{}", at % 8)))
+        })
+        .unzip();
+    let data = Dataset::new("all novel", Features::from_rows(features).unwrap(), &labels, None).unwrap();
+    let usual = Bench {
+        shape: Shape {
+            query: 3,
+            ..bench().shape
+        },
+        ..bench()
+    };
+    let report = usual.run(&data, &Experiment::Main, &Silent).unwrap();
+    let names: Vec<&str> = report.runs.iter().map(|run| &*run.method).collect();
+    assert_eq!(names, ["proto", "rankstat", "simgcd", "gcd", "shc", "ukc"]);
+    assert!(report.notes[0].starts_with("ocd is left out"), "{:?}", report.notes);
+    let asked = Bench {
+        methods: vec!["ocd".into()],
+        ..usual
+    };
+    let error = asked.run(&data, &Experiment::Main, &Silent).unwrap_err();
+    assert!(error.to_string().contains("--split"), "{error}");
+}
+
+#[test]
+fn views_must_be_of_the_same_items() {
+    let data = dataset(10, 8);
+    let view = data.features().select(&[1, 0]);
+    assert!(data.clone().with_views(vec![view]).is_err());
+    let view = Features::from_rows((0..80).map(|at| [at as f32 + 1.0; 3])).unwrap();
+    assert!(data.clone().with_views(vec![view]).is_err());
+    // The same rows twice are what no views are.
+    let twice = vec![data.features().clone(), data.features().clone()];
+    let viewed = data.clone().with_views(twice).unwrap();
+    let run = |data: &Dataset| {
+        let bench = Bench {
+            methods: vec!["simgcd:epochs=5".into()],
+            ..bench()
+        };
+        bench.run(data, &Experiment::Main, &Silent).unwrap().runs[0].all.mean
+    };
+    assert!((run(&data) - run(&viewed)).abs() < 0.05);
+    assert_ne!(data.fingerprint(), viewed.fingerprint());
+}
+
+#[test]
+fn maps_show_the_truth_and_every_method() {
+    let data = dataset(14, 8);
+    let figures = bench().plot(&data, Projection::Pca, &Silent).unwrap();
+    let names: Vec<&str> = figures.iter().map(|figure| &*figure.name).collect();
+    assert_eq!(names, ["map", "confusion-ukc", "confusion-shc", "confusion-rankstat"]);
+    for figure in &figures {
+        assert!(figure.svg.starts_with("<svg "), "{}", figure.name);
+    }
+    assert!(figures[0].svg.contains("Episode 5"));
+    assert!(figures[1].svg.contains("class 0"));
+    let mut much = bench();
+    much.shape.query = 100;
+    assert!(matches!(
+        much.plot(&data, Projection::Pca, &Silent),
+        Err(LabError::Episode { .. })
+    ));
+}
