@@ -262,3 +262,20 @@ fn prototypes_that_point_the_same_way_are_named() {
     let task = Task::with_prototypes(&support, features(&[[1.0, 1.0, 1.0]]), Prototypes::UnitMeanUnnormalised).unwrap();
     assert_eq!(task.identical_prototypes(), Some((0, 1)));
 }
+
+#[test]
+fn features_give_the_dot_products_of_their_rows() {
+    let (a, b) = (
+        features(&[[1.0, 2.0], [3.0, 4.0], [0.0, -1.0]]),
+        features(&[[5.0, 6.0], [-7.0, 8.0]]),
+    );
+    assert_eq!(a.dots(&b), [17.0, 9.0, 39.0, 11.0, -6.0, -8.0]);
+    assert!(a.select(&[]).dots(&b).is_empty());
+    assert!(a.dots(&b.select(&[])).is_empty());
+}
+
+#[test]
+#[should_panic(expected = "rows of different length")]
+fn rows_of_different_length_have_no_products() {
+    features(&[[1.0, 2.0]]).dots(&Features::new(1, vec![1.0, 2.0]).unwrap());
+}
