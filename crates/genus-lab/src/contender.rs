@@ -7,7 +7,9 @@ use genus_core::{Category, Discovery, Features, Stop};
 use genus_vision::train::HashHead;
 use genus_vision::{Augmented, Limits, decode, read_weights};
 
-use crate::baselines::{Ocd, OcdError, OcdTraining, SimGcd, SimGcdError, SimGcdTrainer, train_on_features};
+use crate::baselines::{
+    Ocd, OcdError, OcdTraining, SimGcd, SimGcdError, SimGcdTrainer, SupportCode, train_on_features,
+};
 use crate::training::{TrainingError, load_head, save_head};
 use crate::trial::{Mode, Trial};
 use crate::{Bench, Dataset, LabError, Progress};
@@ -243,7 +245,24 @@ fn ocd(method: &Ocd, codes: &Codes, trial: &Trial) -> Result<Vec<usize>, OcdErro
         let rows = items.iter().flat_map(|&item| &codes.values[item * bits..][..bits]);
         rows.copied().collect()
     };
-    // The means of the examples as they came, not of their directions: that is what the head has learnt on.
+    let prototypes = match method.support_code {
+        SupportCode::Prototype => Some(codes.head.hashes(&means_of_examples(trial))?),
+        SupportCode::Mean | SupportCode::Majority => None,
+    };
+    let (support, queries) = (of(&episode.support), of(&episode.queries));
+    method.clusters(
+        &support,
+        &episode.support_classes,
+        episode.known,
+        &queries,
+        bits,
+        prototypes.as_deref(),
+    )
+}
+
+/// The mean of the examples of every class, as they came and not of their directions: that is what the head has learnt on.
+fn means_of_examples(trial: &Trial) -> Vec<f32> {
+    let episode = &trial.episode;
     let features = trial
         .data
         .codes()
@@ -256,16 +275,7 @@ fn ocd(method: &Ocd, codes: &Codes, trial: &Trial) -> Result<Vec<usize>, OcdErro
             .zip(features.row(item))
             .for_each(|(mean, value)| *mean += value / shots);
     }
-    let prototypes = codes.head.hashes(&means)?;
-    let (support, queries) = (of(&episode.support), of(&episode.queries));
-    method.clusters(
-        &support,
-        &episode.support_classes,
-        episode.known,
-        &queries,
-        bits,
-        Some(&prototypes),
-    )
+    means
 }
 
 /// The codes of a data set: those it comes with, or those of a head that is trained on its base classes, or was before.
