@@ -620,9 +620,9 @@ pub(crate) struct PaperBench {
     pub(crate) out: PathBuf,
     #[command(flatten)]
     pub(crate) image_options: ImageOptions,
-    /// Train the encoder on the base classes of every data set first, in OUT/runs
-    #[arg(long)]
-    pub(crate) train: bool,
+    /// Train the encoder on the base classes of every data set first, in OUT/runs, for so many epochs
+    #[arg(long, value_name = "EPOCHS", num_args = 0..=1, default_missing_value = "50")]
+    pub(crate) train: Option<u64>,
     /// Folders of trainings, with the data set that each was trained on
     #[arg(long, value_name = "NAME=RUN,…", value_delimiter = ',')]
     pub(crate) trained: Vec<String>,
@@ -689,7 +689,7 @@ pub(crate) struct BenchCommon {
     pub(crate) data_root: DataRoot,
     /// Images: a folder with one folder a class, or a manifest with labels; with --data which of its images: train, test, all
     /// or paper
-    #[arg(long, value_name = "DIR|train|test|all|paper")]
+    #[arg(long, value_name = "DIR|PART")]
     pub(crate) images: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) image_options: ImageOptions,

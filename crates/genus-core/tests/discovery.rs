@@ -236,3 +236,22 @@ fn opposite_members_leave_a_centre_that_is_similar_to_nothing() {
         }
     }
 }
+
+#[test]
+fn clusters_from_elsewhere_make_an_answer() {
+    use genus_core::{Features, Stop, Support};
+    let support = Support::new(Features::from_rows([[1.0f32, 0.0], [0.0, 1.0]]).unwrap(), &["a", "b"]).unwrap();
+    let queries = Features::from_rows([[1.0f32, 0.1], [0.1, 1.0], [-1.0, 0.2], [-1.0, -1.0], [-1.0, -0.9]]).unwrap();
+    let task = Task::new(&support, queries).unwrap();
+    // The numbers are names: small ones, and ones that no table could hold.
+    for [a, b, c, d] in [[0, 1, 2, 3], [7, 3, 900, 5], [usize::MAX, 12, usize::MAX - 1, 1 << 60]] {
+        let answer = Discovery::from_clusters(&task, vec![a, b, a, b, c, d, d], Stop::Direct);
+        use Category::{Known, Novel};
+        assert_eq!(answer.categories(), [Known(0), Known(1), Novel(1), Novel(0), Novel(0)]);
+        assert_eq!(answer.items(), [1, 1, 2, 1]);
+    }
+    // Two prototypes in one cluster: the nearest counts.
+    let shared = Discovery::from_clusters(&task, vec![5, 5, 5, 5, 9, 9, 9], Stop::Direct);
+    assert_eq!(shared.categories()[..2], [Category::Known(0), Category::Known(1)]);
+    assert_eq!(shared.prototype_clusters(), [0, 0]);
+}

@@ -2,7 +2,9 @@
 //!
 //! The expected values are written by `goldens/make_goldens.py`.
 
-use genus_core::metrics::{Accuracy, Convention, Judged, LARGEST_LITERAL, Summary, accuracy, ari, nmi};
+use genus_core::metrics::{
+    Accuracy, Convention, Judged, LARGEST_LITERAL, Summary, accuracy, ari, classes_of_clusters, nmi,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -243,6 +245,38 @@ fn judged() -> impl Strategy<Value = (Vec<usize>, Vec<(usize, usize)>)> {
         prop::collection::vec(0usize..7, 0..4),
         prop::collection::vec((0usize..9, 0usize..6), 0..60),
     )
+}
+
+/// What a class of clusters makes right, counted one by one.
+fn right(judged: &Judged, classes: &[(usize, usize)], old: bool) -> f64 {
+    let side: Vec<usize> = (0..judged.truth.len())
+        .filter(|&query| (judged.truth[query] < judged.known.len()) == old)
+        .collect();
+    let hits = side
+        .iter()
+        .filter(|&&query| classes.contains(&(judged.clusters[query], judged.truth[query])))
+        .count();
+    hits as f64 / side.len() as f64
+}
+
+#[test]
+fn the_classes_of_clusters_give_the_papers_accuracy() {
+    for case in goldens("judged") {
+        let [known, clusters, truth] = ["known", "clusters", "truth"].map(|name| labels(&case[name]));
+        let judged = Judged {
+            known: &known,
+            clusters: &clusters,
+            truth: &truth,
+        };
+        let classes = classes_of_clusters(&judged);
+        assert!(classes.windows(2).all(|pair| pair[0].0 < pair[1].0), "{classes:?}");
+        let mut taken: Vec<usize> = classes.iter().map(|pair| pair.1).collect();
+        taken.sort_unstable();
+        assert!(taken.windows(2).all(|pair| pair[0] != pair[1]), "{classes:?}");
+        let expected = accuracy(&judged, Convention::Paper);
+        assert!(same(right(&judged, &classes, true), expected.old), "{case}");
+        assert!(same(right(&judged, &classes, false), expected.new), "{case}");
+    }
 }
 
 proptest! {

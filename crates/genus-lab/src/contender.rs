@@ -77,15 +77,13 @@ impl Contender {
 
     /// Whether a method of this name learns from base classes.
     pub(crate) fn learns(name: &str) -> bool {
-        name.split(':').next().is_some_and(|name| name.starts_with("ocd"))
+        matches!(name.split(':').next(), Some(Ocd::NAME | Ocd::RADIUS_NAME))
     }
 
     /// Why no method can learn from a data set, if so.
-    pub(crate) fn cannot_learn(data: &Dataset) -> Option<String> {
-        data.base().classes().is_empty().then(|| {
-            "ocd is left out: it learns from base classes, and there are none; name them in a split (--split)"
-                .to_owned()
-        })
+    pub(crate) fn cannot_learn(data: &Dataset) -> Option<&'static str> {
+        (data.base().classes().is_empty() && data.codes().is_none())
+            .then_some("it learns from base classes, and there are none; name them in a split (--split)")
     }
 
     /// The text that it was built from.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use genus_core::episode::Shape;
+use genus_core::episode::{Shape, ShortClasses};
 use genus_data::{AtomicFile, DataError};
 use serde::{Deserialize, Serialize};
 
@@ -260,12 +260,19 @@ impl Study {
 impl Experiment {
     /// The numbers of queries that a data set has items for.
     pub fn queries(data: &Dataset, bench: &Bench) -> Self {
+        let Shape { way, shot, new, .. } = bench.shape;
         let most = match bench.short_classes {
-            genus_core::episode::ShortClasses::Error => data.pool().smallest_class().saturating_sub(bench.shape.shot),
-            genus_core::episode::ShortClasses::Skip => usize::MAX,
+            ShortClasses::Error => data.pool().smallest_class(),
+            // The largest number that enough classes have.
+            ShortClasses::Skip => {
+                let mut sizes: Vec<usize> = data.pool().items().iter().map(Vec::len).collect();
+                sizes.sort_unstable_by(|a, b| b.cmp(a));
+                sizes.get((way + new).saturating_sub(1)).copied().unwrap_or(0)
+            }
         };
+        let most = most.saturating_sub(shot).max(1);
         // With nothing within reach the smallest number says which class is too small.
-        Experiment::Queries(QUERIES.into_iter().filter(|&query| query <= most.max(1)).collect())
+        Experiment::Queries(QUERIES.into_iter().filter(|&query| query <= most).collect())
     }
 }
 

@@ -125,9 +125,10 @@ pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
     let views = Trained::of(&paper.methods, true).views(paper.views.views);
     let mut plain: Vec<(String, Dataset)> = Vec::new();
     for set in &sets {
-        if paper.train && !runs.iter().any(|(name, _)| *name == set.name) {
+        let trained = runs.iter().any(|(name, _)| *name == set.name);
+        if let (Some(epochs), false) = (paper.train, trained) {
             let entry = DatasetEntry::find(&set.name)?;
-            runs.push((entry.name, train_on(entry.name, &root, paper, global)?));
+            runs.push((entry.name, train_on(entry.name, &root, epochs, paper, global)?));
         }
         let run = runs.iter().find(|(name, _)| *name == set.name);
         let options = match run {
@@ -231,7 +232,7 @@ pub(crate) fn transfer_parts(
 }
 
 /// Trains the encoder on the base classes of a data set, or goes on with that; the folder of the training.
-fn train_on(name: &str, root: &Path, paper: &PaperBench, global: &Global) -> Result<PathBuf, Failure> {
+fn train_on(name: &str, root: &Path, epochs: u64, paper: &PaperBench, global: &Global) -> Result<PathBuf, Failure> {
     let folder = paper.out.join("runs").join(name);
     let begun = folder.join("config.toml").exists();
     if begun && folder.join("encoder.toml").exists() {
@@ -254,6 +255,8 @@ fn train_on(name: &str, root: &Path, paper: &PaperBench, global: &Global) -> Res
             words.extend(["--weights".into(), weights.into()]);
         }
         words.extend(["--seed".into(), global.seed.to_string().into()]);
+        words.extend(["--epochs".into(), epochs.to_string().into()]);
+        words.extend(["--short-classes".into(), paper.short_classes.to_string().into()]);
     }
     match Args::try_parse_from(words).map(|args| args.command) {
         Ok(Command::Train(arguments)) => train::run(&arguments, global)?,

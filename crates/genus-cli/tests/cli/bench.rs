@@ -86,7 +86,7 @@ fn the_json_has_every_figure_as_a_fraction() {
     assert_eq!(json["metric"], "paper");
     let runs = json["runs"].as_array().unwrap();
     let methods: Vec<&str> = runs.iter().map(|run| run["method"].as_str().unwrap()).collect();
-    assert_eq!(methods, ["proto", "rankstat", "gcd", "shc", "ukc"]);
+    assert_eq!(methods, ["proto", "rankstat", "simgcd", "gcd", "shc", "ukc"]);
     for run in runs {
         let episodes = run["episodes"].as_array().unwrap();
         assert_eq!(episodes.len(), 7);

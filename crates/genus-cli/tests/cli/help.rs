@@ -20,12 +20,26 @@ fn help_shows_every_option_and_examples() {
     insta::assert_snapshot!("bench", help_of("bench"));
     insta::assert_snapshot!("bench_main", help_of("bench main"));
     insta::assert_snapshot!("bench_large", help_of("bench large"));
+    insta::assert_snapshot!("bench_paper", help_of("bench paper"));
     insta::assert_snapshot!("demo", help_of("demo"));
 }
 
 #[test]
 fn every_command_has_examples() {
-    let benches = ["main", "realtime", "large", "queries", "tasks", "alpha", "threshold"];
+    let benches = [
+        "main",
+        "realtime",
+        "large",
+        "queries",
+        "tasks",
+        "alpha",
+        "threshold",
+        "backbones",
+        "transfer",
+        "plot",
+        "data",
+        "paper",
+    ];
     let commands = [
         "",
         "discover",
@@ -69,6 +83,10 @@ fn the_examples_of_help_are_valid_commands() {
         "bench large",
         "bench queries",
         "bench alpha",
+        "bench backbones",
+        "bench transfer",
+        "bench plot",
+        "bench paper",
     ] {
         let help = help_of(command);
         let (_, examples) = help.split_once("Examples:\n").unwrap();
@@ -100,6 +118,10 @@ fn the_listed_defaults_are_accepted() {
     let mut method = String::new();
     let mut specs = Vec::new();
     for line in list.text().lines() {
+        // Those of the bench are tested with it.
+        if line.ends_with("(bench only)") {
+            break;
+        }
         match line.strip_prefix("    ") {
             Some(setting) => specs.push(format!("{method}:{}", setting.split_whitespace().next().unwrap())),
             None => method = line.split_whitespace().next().unwrap_or_default().to_owned(),

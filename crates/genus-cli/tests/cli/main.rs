@@ -15,6 +15,7 @@ mod formats;
 mod help;
 mod images;
 mod mistakes;
+mod paper;
 mod pipes;
 mod support;
 mod train;
