@@ -130,7 +130,7 @@ impl Experiment {
     }
 
     /// The methods of the paper's table.
-    fn methods(&self) -> &'static [&'static str] {
+    pub fn methods(&self) -> &'static [&'static str] {
         match self {
             Experiment::Main => &["proto", "rankstat", "simgcd", "ocd", "gcd", "shc", "ukc"],
             Experiment::RealTime => &["proto", "rankstat", "ocd", "shc", "shc:boost=1.1", "ukc"],

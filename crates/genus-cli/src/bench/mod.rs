@@ -11,9 +11,9 @@ use std::time::Instant;
 use genus_core::episode::Shape;
 use genus_data::AtomicFile;
 use genus_data::datasets::DatasetEntry;
-use genus_lab::{Bench, Dataset, Experiment, LargeSettings, Report};
+use genus_lab::{Bench, Experiment, LargeSettings, Report};
 
-use crate::args::{self, BenchCommand, BenchCommon, Chart, Global, TrialOptions};
+use crate::args::{self, BenchCommand, BenchCommon, EpisodeBench, Global, TrialOptions};
 use crate::failure::Failure;
 use crate::images::cache_root;
 use crate::output;
@@ -63,10 +63,12 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             let start = Instant::now();
             let mut reports = Vec::new();
             for encoder in encoders {
-                let data = source::load_with(common, encoder, Trained::of(&settings.methods, false), global)?;
-                let encoder = encoder.split('@').next().unwrap_or(encoder).to_owned();
+                let name = encoder.split('@').next().unwrap_or(encoder).to_owned();
+                let experiment = Experiment::Backbones { encoder: name };
+                let trained = Trained::of(&settings.methods, &experiment);
+                let data = source::load_with(common, encoder, trained, global)?;
                 let bar = Bar::new(global);
-                reports.push(settings.run(&data, &Experiment::Backbones { encoder }, &bar)?);
+                reports.push(settings.run(&data, &experiment, &bar)?);
             }
             output.write(Report::combined(reports), start, global)
         }
@@ -78,7 +80,9 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             projection,
         } => {
             let settings = settings(&common.trial, *query, *episodes, global)?;
-            let data = source::load(common, Trained::of(&settings.methods, false), global)?;
+            // The usual methods of a map are not trained.
+            let trained = Trained::of(&settings.methods, &Experiment::Tasks);
+            let data = source::load(common, trained, global)?;
             let bar = Bar::new(global);
             let figures = settings.plot(&data, *projection, &bar)?;
             drop(bar);
@@ -94,45 +98,26 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             }
             Ok(())
         }
-        BenchCommand::Main(bench) => one(
-            &bench.common,
-            bench.query,
-            bench.episodes.episodes,
-            None,
-            global,
-            |_, _| Experiment::Main,
-        ),
-        BenchCommand::Realtime(bench) => one(
-            &bench.common,
-            bench.query,
-            bench.episodes.episodes,
-            None,
-            global,
-            |_, _| Experiment::RealTime,
-        ),
-        BenchCommand::Tasks(bench) => one(
-            &bench.common,
-            bench.query,
-            bench.episodes.episodes,
-            None,
-            global,
-            |_, _| Experiment::Tasks,
-        ),
+        BenchCommand::Main(bench) => Single::of(bench).run(Experiment::Main, global),
+        BenchCommand::Realtime(bench) => Single::of(bench).run(Experiment::RealTime, global),
+        BenchCommand::Tasks(bench) => Single::of(bench).run(Experiment::Tasks, global),
         BenchCommand::Alpha { bench, alpha, chart } => {
-            let (query, episodes) = (bench.query, bench.episodes.episodes);
-            one(&bench.common, query, episodes, Some(chart), global, |_, _| {
-                Experiment::Alpha(alpha.clone())
-            })
+            let single = Single {
+                svg: &chart.svg,
+                ..Single::of(bench)
+            };
+            single.run(Experiment::Alpha(alpha.clone()), global)
         }
         BenchCommand::Threshold {
             bench,
             threshold,
             chart,
         } => {
-            let (query, episodes) = (bench.query, bench.episodes.episodes);
-            one(&bench.common, query, episodes, Some(chart), global, |_, _| {
-                Experiment::Threshold(threshold.clone())
-            })
+            let single = Single {
+                svg: &chart.svg,
+                ..Single::of(bench)
+            };
+            single.run(Experiment::Threshold(threshold.clone()), global)
         }
         BenchCommand::Large {
             common,
@@ -140,54 +125,74 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             tasks,
             second_step,
             authors,
-        } => one(common, Shape::default().query, *tasks, None, global, |_, _| {
-            Experiment::Large(LargeSettings {
+        } => {
+            let single = Single {
+                common,
+                query: Shape::default().query,
+                episodes: *tasks,
+                svg: &None,
+            };
+            let large = LargeSettings {
                 subset: subset.get(),
                 refine: second_step.refine,
                 centre_norm: second_step.centre_norm,
                 authors: *authors,
-            })
-        }),
+            };
+            single.run(Experiment::Large(large), global)
+        }
         BenchCommand::Queries {
             common,
             query,
             episodes,
             chart,
-        } => one(
-            common,
-            Shape::default().query,
-            episodes.episodes,
-            Some(chart),
-            global,
-            |data, bench| match query.is_empty() {
-                true => Experiment::queries(data, bench),
-                false => Experiment::Queries(query.iter().map(|q| q.get()).collect()),
-            },
-        ),
+        } => {
+            let single = Single {
+                common,
+                query: Shape::default().query,
+                episodes: episodes.episodes,
+                svg: &chart.svg,
+            };
+            single.run(Experiment::Queries(query.iter().map(|q| q.get()).collect()), global)
+        }
     }
 }
 
 /// An experiment on one data set.
-fn one(
-    common: &BenchCommon,
+struct Single<'a> {
+    common: &'a BenchCommon,
     query: usize,
     episodes: NonZeroU64,
-    chart: Option<&Chart>,
-    global: &Global,
-    experiment: impl Fn(&Dataset, &Bench) -> Experiment,
-) -> Result<(), Failure> {
-    let settings = settings(&common.trial, query, episodes, global)?;
-    // Opened before any work is done, so that a wrong path costs no time.
-    let mut output = Output::open(&common.trial.json, &chart.and_then(|chart| chart.svg.clone()))?;
-    // Sweeps and tables of SHC and UKC alone need no views.
-    let with_baselines = chart.is_none();
-    let data = source::load(common, Trained::of(&settings.methods, with_baselines), global)?;
-    let experiment = experiment(&data, &settings);
-    let start = Instant::now();
-    let bar = Bar::new(global);
-    let report = settings.run(&data, &experiment, &bar)?;
-    drop(bar);
-    output.write(Some(report), start, global)
+    /// Where its chart goes.
+    svg: &'a Option<PathBuf>,
+}
+
+impl<'a> Single<'a> {
+    fn of(bench: &'a EpisodeBench) -> Self {
+        Self {
+            common: &bench.common,
+            query: bench.query,
+            episodes: bench.episodes.episodes,
+            svg: &None,
+        }
+    }
+
+    fn run(&self, experiment: Experiment, global: &Global) -> Result<(), Failure> {
+        let trial = &self.common.trial;
+        let settings = settings(trial, self.query, self.episodes, global)?;
+        // Opened before any work is done, so that a wrong path costs no time.
+        let mut output = Output::open(&trial.json, self.svg)?;
+        let data = source::load(self.common, Trained::of(&settings.methods, &experiment), global)?;
+        let experiment = match experiment {
+            // None named: as many as the data has.
+            Experiment::Queries(numbers) if numbers.is_empty() => Experiment::queries(&data, &settings),
+            other => other,
+        };
+        let start = Instant::now();
+        let bar = Bar::new(global);
+        let report = settings.run(&data, &experiment, &bar)?;
+        drop(bar);
+        output.write(Some(report), start, global)
+    }
 }
 
 fn settings(trial: &TrialOptions, query: usize, episodes: NonZeroU64, global: &Global) -> Result<Bench, Failure> {

@@ -122,7 +122,7 @@ pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
     }
     study.text("Data sets", counts_table(&counted));
 
-    let views = Trained::of(&paper.methods, true).views(paper.views.views);
+    let views = Trained::of(&paper.methods, &Experiment::Main).views(paper.views.views);
     let mut plain: Vec<(String, Dataset)> = Vec::new();
     for set in &sets {
         let trained = runs.iter().any(|(name, _)| *name == set.name);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use genus_data::datasets::{DatasetEntry, ImageSet, Images};
 use genus_data::{ImageList, Split, list_images, read_table};
 use genus_lab::training::{trained_encoder, trained_hash};
-use genus_lab::{ClassLists, Dataset, ImageRows, image_source};
+use genus_lab::{ClassLists, Dataset, Experiment, ImageRows, Ocd, SimGcd, image_source};
 use genus_vision::Augmented;
 
 use crate::args::{BenchCommon, Global, ImageOptions};
@@ -127,23 +127,20 @@ pub(crate) struct Trained {
 }
 
 impl Trained {
-    /// Those of a list of methods, where none means those of the paper's table.
-    pub(crate) fn of(methods: &[String], usual: bool) -> Self {
-        let is = |name: &str, prefix: &str| name.split(':').next().is_some_and(|name| name.starts_with(prefix));
-        if methods.is_empty() {
-            return Self {
-                ocd: usual,
-                any: usual,
-                blocks: false,
-            };
-        }
-        let ocd = methods.iter().any(|name| is(name, "ocd"));
+    /// Those of a list of methods, where none means those of the experiment.
+    pub(crate) fn of(methods: &[String], experiment: &Experiment) -> Self {
+        let methods: Vec<&str> = match methods {
+            [] => experiment.methods().to_vec(),
+            named => named.iter().map(String::as_str).collect(),
+        };
+        let any = |prefix: &str| methods.iter().any(|name| name.starts_with(prefix));
+        let ocd = any(Ocd::NAME);
         Self {
             ocd,
-            any: ocd || methods.iter().any(|name| is(name, "simgcd")),
+            any: ocd || any(SimGcd::NAME),
             blocks: methods
                 .iter()
-                .any(|name| is(name, "simgcd") && name.contains("blocks=")),
+                .any(|name| name.starts_with(SimGcd::NAME) && name.contains("blocks=")),
         }
     }
 
