@@ -115,6 +115,9 @@ impl Study {
             ("threshold", swept.clone(), Experiment::Threshold(THRESHOLDS.to_vec())),
         ];
         let mut text = String::new();
+        if let Some(encoder) = data.encoder() {
+            let _ = writeln!(text, "Features of `{encoder}`.\n");
+        }
         for (name, bench, experiment) in plan {
             let Some(report) = self.report(folder, name, data, &bench, &experiment, progress)? else {
                 continue;
