@@ -75,6 +75,19 @@ impl Contender {
         })
     }
 
+    /// Makes sure that a text names a method.
+    pub(crate) fn check(spec: &str) -> Result<(), LabError> {
+        let (name, parameters) = spec.split_once(':').unwrap_or((spec, ""));
+        match name {
+            Ocd::NAME | Ocd::RADIUS_NAME => Ocd::parse(spec, 0).map(drop).map_err(MethodError::from)?,
+            SimGcd::NAME => SimGcd::from_parameters(parameters)
+                .map(drop)
+                .map_err(MethodError::from)?,
+            _ => Method::parse(spec, 0).map(drop)?,
+        }
+        Ok(())
+    }
+
     /// Whether a method of this name learns from base classes.
     pub(crate) fn learns(name: &str) -> bool {
         matches!(name.split(':').next(), Some(Ocd::NAME | Ocd::RADIUS_NAME))

@@ -144,6 +144,11 @@ impl Experiment {
 }
 
 impl Bench {
+    /// Makes sure that the methods exist and are rightly set, before any work is done for them.
+    pub fn check(&self) -> Result<(), LabError> {
+        self.methods.iter().try_for_each(|spec| Contender::check(spec))
+    }
+
     /// Runs an experiment.
     pub fn run(&self, data: &Dataset, experiment: &Experiment, progress: &dyn Progress) -> Result<Report, LabError> {
         let mut notes = Vec::new();

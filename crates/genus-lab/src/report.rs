@@ -477,6 +477,11 @@ impl Report {
                 "**{}**, {}: {} tasks of {}-way {}-shot {}-new, {} queries clustered and the rest assigned, seed {}.",
                 s.experiment, s.features, s.episodes, s.way, s.shot, s.new, large.subset, s.seed
             ),
+            None if with_data => writeln!(
+                text,
+                "**{}**, {}: {} episodes a row of {}-way {}-shot {}-new with {} queries a class, seed {}.",
+                s.experiment, s.features, s.episodes, s.way, s.shot, s.new, s.query, s.seed
+            ),
             None if several_shapes => writeln!(
                 text,
                 "**{}**, {}: {} episodes a row from {} classes, seed {}.",

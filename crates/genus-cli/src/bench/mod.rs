@@ -196,7 +196,7 @@ impl<'a> Single<'a> {
 }
 
 fn settings(trial: &TrialOptions, query: usize, episodes: NonZeroU64, global: &Global) -> Result<Bench, Failure> {
-    Ok(Bench {
+    let bench = Bench {
         shape: Shape {
             way: trial.classes.way,
             shot: trial.classes.shot,
@@ -209,7 +209,9 @@ fn settings(trial: &TrialOptions, query: usize, episodes: NonZeroU64, global: &G
         prototypes: trial.prototypes.kind,
         short_classes: trial.classes.short_classes,
         heads: cache_root().ok().map(|root| root.join("heads")),
-    })
+    };
+    bench.check()?;
+    Ok(bench)
 }
 
 /// Where a report goes besides the standard output.

@@ -94,6 +94,7 @@ pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
         heads: Some(cache_root()?.join("heads")),
         ..Bench::default()
     };
+    bench.check()?;
     let mut runs = trainings(&paper.trained)?;
     let mut study = Study::new(&paper.out, bench);
     let bar = Bar::new(global);

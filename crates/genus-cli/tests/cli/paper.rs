@@ -108,6 +108,42 @@ fn a_data_set_is_found_by_its_name() {
 }
 
 #[test]
+fn codes_come_from_a_training_of_their_own() {
+    let folder = folder();
+    folder
+        .genus(
+            "train --data cub200 --data-root data --encoder conv4:size=16,width=4 --from-scratch --objective ocd --way 2 --shot 1 \
+             --new 1 --query 2 --head-hidden 8 --bits 6 --batch 16 --epochs 1 --validation-episodes 5 --out codes",
+        )
+        .success();
+    let bench = format!("bench main --data cub200 --data-root data --encoder run {SMALL}");
+    let with = folder
+        .genus(&format!("{bench} --methods ocd,shc --ocd codes --views 0"))
+        .success();
+    assert!(
+        with.stderr.contains("400 images embedded with codes"),
+        "{}",
+        with.stderr
+    );
+    // A head that is trained on the features alone gives other codes; other methods do not look at any.
+    let without = folder
+        .genus(&format!("{bench} --methods ocd:epochs=1:hidden=8,shc --views 0"))
+        .success();
+    let row = |text: &str, method: &str| text.lines().find(|line| line.starts_with(method)).unwrap().to_owned();
+    assert_ne!(row(with.text(), "| ocd"), row(without.text(), "| ocd"));
+    let figures = |line: String| {
+        line.split('|')
+            .skip(2)
+            .map(|cell| cell.trim().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        figures(row(with.text(), "| shc")),
+        figures(row(without.text(), "| shc"))
+    );
+}
+
+#[test]
 fn the_papers_figures_stand_beside() {
     let folder = folder();
     let outcome = folder
@@ -242,6 +278,12 @@ fn mistakes_are_told() {
             "main --data cub200 --data-root data --encoder run --methods ocd:epochs=x",
             "epochs",
         ),
+        // Looked at before anything is read.
+        (
+            "main --data cub200 --data-root nowhere --methods simgcd:entropy=-1",
+            "entropy",
+        ),
+        ("paper --data-root nowhere --methods smile", "ocd-radius"),
     ] {
         refused(&folder, &format!("bench {arguments}"), mentions);
     }
