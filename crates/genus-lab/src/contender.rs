@@ -27,9 +27,11 @@ enum Kind {
     SimGcdBlocks(Box<Network>),
 }
 
-/// SimGCD with the network that it trains; one episode after the other.
+/// SimGCD with the network that it trains. The lock is never waited for: a thread of the pool that held it and waited for others
+/// of its pool could take up an episode that wants it too.
 struct Network {
     trainer: Mutex<SimGcdTrainer>,
+    classes: usize,
     views: u64,
 }
 
@@ -112,6 +114,11 @@ impl Contender {
         }
     }
 
+    /// Whether an episode takes all threads, so that one has to come after the other.
+    pub(crate) fn needs_all_threads(&self) -> bool {
+        matches!(self.kind, Kind::SimGcdBlocks(_))
+    }
+
     /// What a baseline finds in a trial.
     pub(crate) fn discover(&self, trial: &Trial) -> Result<Discovery, LabError> {
         let all: Vec<usize> = (0..trial.task.queries()).collect();
@@ -174,6 +181,7 @@ fn network(method: &SimGcd, data: &Dataset, bench: &Bench) -> Result<Network, St
     let trainer = method.trainer(architecture, images.encoder.transform.crop, weights, classes);
     Ok(Network {
         trainer: Mutex::new(trainer.map_err(|e| e.to_string())?),
+        classes,
         views: data.views().len().max(1) as u64,
     })
 }
@@ -183,6 +191,9 @@ impl Network {
     fn heads(&self, trial: &Trial, seen: &[usize]) -> Result<Vec<usize>, String> {
         if seen.len() < trial.task.queries() && matches!(trial.mode, Mode::TwoStep { .. }) {
             return Err("with blocks to train it takes whole episodes, not large tasks".to_owned());
+        }
+        if trial.episode.classes.len() != self.classes {
+            return Err("with blocks to train all episodes must have as many classes".to_owned());
         }
         let mut trainer = self.trainer.lock().unwrap_or_else(PoisonError::into_inner);
         let episode = &trial.episode;

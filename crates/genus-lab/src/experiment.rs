@@ -267,18 +267,20 @@ impl Bench {
                 skipped.join(", ")
             ));
         }
-        let outcomes: Vec<Result<Vec<Outcome>, LabError>> = (0..self.episodes)
-            .into_par_iter()
-            .map(|number| {
-                let (episode, mode) = self
-                    .draw(&pool, experiment, shape, number)
-                    .map_err(|source| self.cannot_draw(data, source))?;
-                let trial = Trial::new(data, episode, mode, self, number)?;
-                let outcomes = series.methods.iter().map(|spec| trial.run(&contenders[spec])).collect();
-                progress.step();
-                outcomes
-            })
-            .collect();
+        let run = |number| {
+            let (episode, mode) = self
+                .draw(&pool, experiment, shape, number)
+                .map_err(|source| self.cannot_draw(data, source))?;
+            let trial = Trial::new(data, episode, mode, self, number)?;
+            let outcomes = series.methods.iter().map(|spec| trial.run(&contenders[spec])).collect();
+            progress.step();
+            outcomes
+        };
+        let outcomes: Vec<Result<Vec<Outcome>, LabError>> =
+            match series.methods.iter().any(|spec| contenders[spec].needs_all_threads()) {
+                true => (0..self.episodes).map(run).collect(),
+                false => (0..self.episodes).into_par_iter().map(run).collect(),
+            };
         // The first failure in the order of the episodes, whichever thread came to one first.
         let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
         let runs = series.methods.iter().enumerate().map(|(at, spec)| {

@@ -97,14 +97,21 @@ fn a_data_set_is_found_by_its_name() {
     ));
     let plain = command.env("GENUS_DATA", folder.path("data")).output().unwrap();
     assert!(plain.status.success() && !String::from_utf8_lossy(&plain.stderr).contains("view"));
-    // Blocks of the network are trained with images only.
-    let blocks = format!("{SMALL} --episodes 1 --methods simgcd:epochs=1:blocks=1:rate=0.01");
-    folder
+    // Blocks of the network are trained in every episode, and with images only.
+    let blocks = format!("{SMALL} --methods shc,simgcd:epochs=2:blocks=1:rate=0.01");
+    let trained = folder
         .genus(&format!(
-            "bench main --data cub200 --data-root data --encoder run {}",
-            blocks.replace("--episodes 3 ", "")
+            "bench main --data cub200 --data-root data --encoder run {blocks}"
         ))
         .success();
+    assert!(trained.text().contains("| simgcd (blocks = 1,"), "{}", trained.text());
+    folder
+        .genus("embed data/cub200 --encoder run -o features.npz")
+        .success();
+    folder.fails(
+        &format!("bench main --features features.npz {blocks}"),
+        &["simgcd", "--images"],
+    );
 }
 
 #[test]
