@@ -17,7 +17,7 @@ fn not_finite_values_are_refused_in_every_format() {
     }
     assert_mentions(
         &refusal("f.jsonl", "{\"embedding\":[1,2]}\n\n{\"embedding\":[1,1e39]}\n"),
-        &["line 3", "number out of range", "character 20"],
+        &["line 3", "\"1\"", "feature 2", "inf"],
     );
     assert_mentions(
         &refusal("f.jsonl", "{\"embedding\":[1,NaN]}\n"),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 use genus_core::episode::Shape;
 use genus_data::datasets::{DATASETS, DatasetEntry, ImageSet, Images};
-use genus_lab::training::trained_encoder;
+use genus_lab::training::{TrainingError, trained_encoder};
 use genus_lab::{Bench, Dataset, Experiment, Study, counts_table, paper_counts};
 
 use super::source::{self, Trained, Wanted};
@@ -235,10 +235,12 @@ pub(crate) fn transfer_parts(
 /// Trains the encoder on the base classes of a data set, or goes on with that; the folder of the training.
 fn train_on(name: &str, root: &Path, epochs: u64, paper: &PaperBench, global: &Global) -> Result<PathBuf, Failure> {
     let folder = paper.out.join("runs").join(name);
-    let begun = folder.join("config.toml").exists();
-    if begun && folder.join("encoder.toml").exists() {
-        return Ok(folder);
-    }
+    let begun = match trained_encoder(&folder) {
+        Ok(Some(_)) => return Ok(folder),
+        Ok(None) => false,
+        Err(TrainingError::Unfinished { .. }) => true,
+        Err(error) => return Err(error.into()),
+    };
     // The same as if the user had typed it.
     let mut words: Vec<std::ffi::OsString> = vec!["genus".into(), "train".into()];
     if begun {

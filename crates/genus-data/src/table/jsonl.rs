@@ -41,7 +41,8 @@ pub(crate) fn problem(error: &serde_json::Error, example: &str) -> String {
 
 #[derive(Deserialize)]
 struct Object {
-    embedding: Option<Vec<f32>>,
+    // Wide enough for a number that no f32 holds: it becomes infinite and is then refused by its feature, as in other formats.
+    embedding: Option<Vec<f64>>,
     id: Option<Key>,
     label: Option<Key>,
     encoder: Option<String>,
@@ -93,7 +94,7 @@ impl Rows for JsonRows {
                 "no \"embedding\"; every line needs one, a list of numbers".to_owned(),
             ));
         };
-        values.extend_from_slice(&embedding);
+        values.extend(embedding.into_iter().map(|value| value as f32));
         let id = object.id.map(Key::into_text);
         let label = object.label.and_then(Key::into_label);
         Ok(Some(Row {
