@@ -1,6 +1,7 @@
 //! Benchmark trials: which classes are known, which are new, which items are examples and which are queries.
 
 use std::fmt;
+use std::str::FromStr;
 
 use thiserror::Error;
 
@@ -10,6 +11,8 @@ use crate::rng::Rng;
 /// Streams of random numbers.
 const EPISODE: u64 = 0x65;
 const LARGE: u64 = 0x6c;
+const OUTLIER: u64 = 0x6f;
+const TAIL: u64 = 0x74;
 
 /// Items of a class in a batch of the authors' large-scale code.
 const BATCH: usize = 20;
@@ -51,6 +54,104 @@ impl fmt::Display for Shape {
     }
 }
 
+/// What the queries of an episode are like where it is not the same number of every class; by default it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pile {
+    /// Few queries of some classes and many of others, instead of as many of every class.
+    pub tail: Option<Tail>,
+    /// Queries that belong nowhere: each is the only one of its class.
+    pub outliers: usize,
+}
+
+impl Pile {
+    /// How many items of a class suffice for every episode: it may be a known one and have the most queries.
+    pub fn items(self, shape: Shape) -> usize {
+        let most = self.tail.map_or(shape.query, |tail| tail.largest);
+        shape.shot.saturating_add(most)
+    }
+
+    /// How many classes an episode needs, those of the outliers among them.
+    pub fn classes(self, shape: Shape) -> usize {
+        shape.way.saturating_add(shape.new).saturating_add(self.outliers)
+    }
+}
+
+/// The fewest and the most queries of a class; those of the others are on a geometric ladder between them.
+///
+/// ```
+/// use genus_core::episode::Tail;
+///
+/// let tail: Tail = "1-16".parse()?;
+/// assert_eq!(tail.ladder(5), [1, 2, 4, 8, 16]);
+/// # Ok::<(), genus_core::episode::EpisodeError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tail {
+    /// Queries of the smallest class; with 0 it has none, and the ladder of the others begins at 1.
+    pub smallest: usize,
+    /// Queries of the largest class.
+    pub largest: usize,
+}
+
+impl Tail {
+    /// The numbers of queries of so many classes, ascending. A single class has the most.
+    pub fn ladder(self, classes: usize) -> Vec<usize> {
+        let Self { smallest, largest } = self;
+        // Nothing is the first step of a geometric ladder from nothing.
+        let empty = usize::from(smallest == 0 && classes > 1);
+        let (low, high) = (smallest.max(empty) as f64, largest as f64);
+        let rung = |class: usize| {
+            if class < empty {
+                return 0;
+            }
+            if class + 1 == classes {
+                return largest;
+            }
+            let height = (class - empty) as f64 / (classes - 1 - empty) as f64;
+            // A root of whole numbers is whole or irrational: none is halfway between two, so all machines round alike.
+            ((low * (high / low).powf(height)).round() as usize).min(largest)
+        };
+        (0..classes).map(rung).collect()
+    }
+
+    fn check(self) -> Result<Self, EpisodeError> {
+        let Self { smallest, largest } = self;
+        if smallest > largest {
+            return Err(EpisodeError::TailReversed { smallest, largest });
+        }
+        Ok(self)
+    }
+}
+
+impl Default for Tail {
+    fn default() -> Self {
+        Self {
+            smallest: 3,
+            largest: 24,
+        }
+    }
+}
+
+impl fmt::Display for Tail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.smallest, self.largest)
+    }
+}
+
+impl FromStr for Tail {
+    type Err = EpisodeError;
+
+    fn from_str(text: &str) -> Result<Self, EpisodeError> {
+        let numbers = text
+            .split_once('-')
+            .and_then(|(low, high)| Some((low.parse().ok()?, high.parse().ok()?)));
+        let Some((smallest, largest)) = numbers else {
+            return Err(EpisodeError::NoTail { text: text.to_owned() });
+        };
+        Self { smallest, largest }.check()
+    }
+}
+
 /// The items that episodes are drawn from, class by class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pool {
@@ -69,11 +170,13 @@ pub struct Episode {
     pub support: Vec<usize>,
     /// The class of every example.
     pub support_classes: Vec<usize>,
-    /// The queries: those of known classes first, in each part query by query; in a large task sample by sample over all
-    /// classes.
+    /// The queries: those of known classes first, in each part query by query, and outliers last; in a large task sample by
+    /// sample over all classes.
     pub queries: Vec<usize>,
-    /// The true class of every query.
+    /// The true class of every query. Outliers have the numbers after the last class, each its own.
     pub truth: Vec<usize>,
+    /// How many of the queries are outliers.
+    pub outliers: usize,
 }
 
 choice! {
@@ -98,6 +201,16 @@ pub enum EpisodeError {
         /// How many there are.
         found: usize,
     },
+    /// Fewer classes beside those of an episode than it has outliers.
+    #[error("{outliers} outliers need a class each, and there are {found} beside the {classes} of an episode")]
+    TooFewForOutliers {
+        /// How many outliers there should be.
+        outliers: usize,
+        /// How many known and new classes there are.
+        classes: usize,
+        /// How many classes are left.
+        found: usize,
+    },
     /// A class with fewer items than an episode needs.
     #[error("class `{class}` has {found} items, and an episode needs {needed} of a class")]
     TooFewItems {
@@ -113,6 +226,20 @@ pub enum EpisodeError {
     Nothing {
         /// What there is none of.
         what: &'static str,
+    },
+    /// A tail whose smallest class is larger than its largest.
+    #[error("a tail goes from the fewest queries of a class to the most, as in {largest}-{smallest}")]
+    TailReversed {
+        /// What should be the fewest.
+        smallest: usize,
+        /// What should be the most.
+        largest: usize,
+    },
+    /// A text that names no tail.
+    #[error("`{text}` is not the fewest and the most queries of a class, as in 3-24")]
+    NoTail {
+        /// The text.
+        text: String,
     },
 }
 
@@ -180,16 +307,39 @@ impl Pool {
 
     /// Draws the episode of a number. The same seed and number always give the same episode.
     pub fn episode(&self, shape: Shape, seed: u64, number: u64) -> Result<Episode, EpisodeError> {
-        let Shape { way, shot, query, .. } = shape;
-        if query == 0 {
-            return Err(EpisodeError::Nothing { what: "query a class" });
+        self.episode_of(shape, Pile::default(), seed, number)
+    }
+
+    /// Draws the episode of a number with a tail or outliers. Its classes and examples are those of the episode without,
+    /// and the queries of a class begin with the same ones. `query` of the shape is not used where there is a tail.
+    pub fn episode_of(&self, shape: Shape, pile: Pile, seed: u64, number: u64) -> Result<Episode, EpisodeError> {
+        let Shape { way, shot, .. } = shape;
+        match pile.tail {
+            None if shape.query == 0 => return Err(EpisodeError::Nothing { what: "query a class" }),
+            None => {}
+            Some(tail) => {
+                tail.check()?;
+                if tail.largest == 0 && pile.outliers == 0 {
+                    return Err(EpisodeError::Nothing { what: "query" });
+                }
+            }
         }
-        let classes = self.draw_classes(shape, seed, &[EPISODE, number])?;
+        let mut classes = self.draw_classes(shape, pile.outliers, seed, &[EPISODE, number])?;
+        let apart = classes.split_off(way + shape.new);
+        let queries = match pile.tail {
+            None => vec![shape.query; classes.len()],
+            Some(tail) => {
+                let ladder = tail.ladder(classes.len());
+                let order = Rng::new(seed, &[TAIL, number]).sample(ladder.len(), ladder.len());
+                order.into_iter().map(|rung| ladder[rung]).collect()
+            }
+        };
         let drawn = classes
             .iter()
             .enumerate()
             .map(|(at, &class)| {
-                let needed = if at < way { shot.saturating_add(query) } else { query };
+                let shots = if at < way { shot } else { 0 };
+                let needed = shots.saturating_add(queries[at]);
                 let items = &self.items[class];
                 if items.len() < needed {
                     return Err(EpisodeError::TooFewItems {
@@ -203,24 +353,29 @@ impl Pool {
             })
             .collect::<Result<Vec<_>, _>>()?;
         let mut episode = Episode::empty(classes, way);
-        let (old, new) = drawn.split_at(way);
-        for sample in 0..shot + query {
-            for (class, items) in old.iter().enumerate() {
-                episode.add(items[sample], class, sample < shot);
+        for part in [0..way, way..drawn.len()] {
+            let samples = drawn[part.clone()].iter().map(Vec::len).max().unwrap_or(0);
+            for sample in 0..samples {
+                for class in part.clone() {
+                    if let Some(&item) = drawn[class].get(sample) {
+                        episode.add(item, class, sample < shot);
+                    }
+                }
             }
         }
-        for sample in 0..query {
-            for (at, items) in new.iter().enumerate() {
-                episode.add(items[sample], way + at, false);
-            }
+        for (at, &class) in apart.iter().enumerate() {
+            let items = &self.items[class];
+            let item = Rng::new(seed, &[OUTLIER, number, at as u64]).below(items.len());
+            episode.add(items[item], way + shape.new + at, false);
         }
+        episode.outliers = apart.len();
         Ok(episode)
     }
 
     /// Draws a large task: the classes at random, and of each as many items as the smallest has, the first `shot` of the
     /// known ones as examples. `query` of the shape is not used.
     pub fn large(&self, shape: Shape, seed: u64, number: u64) -> Result<Episode, EpisodeError> {
-        let classes = self.draw_classes(shape, seed, &[LARGE, number])?;
+        let classes = self.draw_classes(shape, 0, seed, &[LARGE, number])?;
         let each = self.items_each(&classes, shape.shot.saturating_add(1))?;
         let drawn: Vec<Vec<usize>> = classes
             .iter()
@@ -243,7 +398,7 @@ impl Pool {
     /// items beyond the last full batch of the smallest class left out. Also returns how many of the queries are in the
     /// first two batches, which are the ones to cluster.
     pub fn large_in_order(&self, shape: Shape, seed: u64, number: u64) -> Result<(Episode, usize), EpisodeError> {
-        let classes = self.draw_classes(shape, seed, &[LARGE, number])?;
+        let classes = self.draw_classes(shape, 0, seed, &[LARGE, number])?;
         let each = self.items_each(&classes, shape.items_in_order())? / BATCH * BATCH;
         let mut episode = Episode::empty(classes.clone(), shape.way);
         let mut in_first_two = 0;
@@ -275,7 +430,8 @@ impl Pool {
         Ok(found)
     }
 
-    fn draw_classes(&self, shape: Shape, seed: u64, uses: &[u64]) -> Result<Vec<usize>, EpisodeError> {
+    /// The known classes, the new ones, and so many others.
+    fn draw_classes(&self, shape: Shape, outliers: usize, seed: u64, uses: &[u64]) -> Result<Vec<usize>, EpisodeError> {
         for (count, what) in [(shape.way, "known class"), (shape.shot, "example a class")] {
             if count == 0 {
                 return Err(EpisodeError::Nothing { what });
@@ -288,7 +444,16 @@ impl Pool {
                 found: self.classes.len(),
             });
         }
-        Ok(Rng::new(seed, uses).sample(self.classes.len(), needed))
+        let left = self.classes.len() - needed;
+        if left < outliers {
+            return Err(EpisodeError::TooFewForOutliers {
+                outliers,
+                classes: needed,
+                found: left,
+            });
+        }
+        // The first of a permutation, so the others change nothing in those before.
+        Ok(Rng::new(seed, uses).sample(self.classes.len(), needed + outliers))
     }
 }
 
@@ -301,7 +466,13 @@ impl Episode {
             support_classes: Vec::new(),
             queries: Vec::new(),
             truth: Vec::new(),
+            outliers: 0,
         }
+    }
+
+    /// How many of the queries belong to a class: all but the outliers, and they come first.
+    pub fn belonging(&self) -> usize {
+        self.queries.len().saturating_sub(self.outliers)
     }
 
     /// Adds an item as an example if it may be one and its class is known, else as a query.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use genus_core::episode::{Episode, EpisodeError, Pool, Shape, ShortClasses};
+use genus_core::episode::{Episode, EpisodeError, Pile, Pool, Shape, ShortClasses, Tail};
+use proptest::prelude::*;
 
 /// A pool whose rows go round the classes, with rows of no listed class and without a label between them. Class `i` has
 /// `sizes[i]` rows.
@@ -325,4 +326,273 @@ fn large_tasks_always_have_queries_of_every_class() {
     assert_eq!(episode.truth.iter().collect::<BTreeSet<_>>().len(), 7);
     let (too_short, _) = pool(&[20; 7]);
     assert!(too_short.large(shape, 0, 0).is_err());
+}
+
+/// How many queries every class of an episode has.
+fn queries_of_classes(episode: &Episode) -> Vec<usize> {
+    let count = |class| episode.truth.iter().filter(|&&truth| truth == class).count();
+    (0..episode.classes.len()).map(count).collect()
+}
+
+fn tail(smallest: usize, largest: usize) -> Option<Tail> {
+    Some(Tail { smallest, largest })
+}
+
+#[test]
+fn a_tail_is_a_geometric_ladder() {
+    let ladder = |smallest, largest, classes| Tail { smallest, largest }.ladder(classes);
+    assert_eq!(ladder(3, 24, 4), [3, 6, 12, 24]);
+    assert_eq!(Tail::default().ladder(10), [3, 4, 5, 6, 8, 10, 12, 15, 19, 24]);
+    assert_eq!(ladder(7, 7, 3), [7, 7, 7]);
+    assert_eq!(ladder(3, 24, 2), [3, 24]);
+    assert_eq!(ladder(3, 24, 1), [24]);
+    assert!(ladder(3, 24, 0).is_empty());
+    // A class without a query, and the others from 1.
+    assert_eq!(ladder(0, 16, 6), [0, 1, 2, 4, 8, 16]);
+    assert_eq!(ladder(0, 16, 2), [0, 16]);
+    assert_eq!(ladder(0, 16, 1), [16]);
+    assert_eq!(ladder(0, 1, 4), [0, 1, 1, 1]);
+    assert_eq!(ladder(0, 0, 3), [0, 0, 0]);
+    assert_eq!(ladder(1, usize::MAX, 3), [1, 1 << 32, usize::MAX]);
+}
+
+#[test]
+fn tails_are_read_as_they_are_written() {
+    assert_eq!("3-24".parse(), Ok(Tail::default()));
+    assert_eq!(Tail::default().to_string(), "3-24");
+    assert_eq!(
+        "0-5".parse(),
+        Ok(Tail {
+            smallest: 0,
+            largest: 5
+        })
+    );
+    let reversed = EpisodeError::TailReversed {
+        smallest: 24,
+        largest: 3,
+    };
+    assert!(reversed.to_string().ends_with("as in 3-24"), "{reversed}");
+    assert_eq!("24-3".parse::<Tail>(), Err(reversed));
+    for text in [
+        "",
+        "-",
+        "3",
+        "3-",
+        "-24",
+        "3-24-30",
+        "a-b",
+        "3 - 24",
+        "3.5-24",
+        "1-99999999999999999999",
+    ] {
+        let error = text.parse::<Tail>().unwrap_err();
+        assert_eq!(error, EpisodeError::NoTail { text: text.to_owned() });
+        assert!(error.to_string().contains("3-24"), "{error}");
+    }
+}
+
+#[test]
+fn a_plain_pile_is_the_episode_of_every_release() {
+    let (pool, _) = pool(&[9, 12, 9, 30, 9, 10, 9, 11]);
+    for number in 0..30 {
+        let plain = pool.episode(SHAPE, 1, number).unwrap();
+        assert_eq!(pool.episode_of(SHAPE, Pile::default(), 1, number), Ok(plain.clone()));
+        assert_eq!((plain.outliers, plain.belonging()), (0, plain.queries.len()));
+        // A tail that is none.
+        let even = Pile {
+            tail: tail(5, 5),
+            ..Pile::default()
+        };
+        assert_eq!(pool.episode_of(SHAPE, even, 1, number), Ok(plain));
+    }
+}
+
+#[test]
+fn tails_and_outliers_are_those_of_every_release() {
+    // Like the episodes without them.
+    let (pool, _) = pool(&[4; 7]);
+    let shape = Shape {
+        way: 2,
+        shot: 1,
+        new: 1,
+        query: 2,
+    };
+    let pile = Pile {
+        tail: tail(0, 3),
+        outliers: 2,
+    };
+    let episode = pool.episode_of(shape, pile, 1, 2).unwrap();
+    // The new class has no query.
+    assert_eq!(episode.classes, [6, 1, 3]);
+    assert_eq!(episode.support, [6, 10]);
+    assert_eq!(episode.queries, [15, 19, 24, 33, 2, 22]);
+    assert_eq!(episode.truth, [0, 1, 0, 0, 3, 4]);
+}
+
+proptest! {
+    #[test]
+    fn any_pile_is_drawn_as_asked(
+        sizes in prop::collection::vec(12usize..20, 6..14),
+        way in 1usize..4,
+        shot in 1usize..4,
+        new in 0usize..3,
+        smallest in 0usize..5,
+        more in 0usize..5,
+        outliers in 0usize..3,
+        number in 0u64..1000,
+    ) {
+        let (pool, labels) = pool(&sizes);
+        let outliers = outliers.min(sizes.len() - way - new);
+        let shape = Shape { way, shot, new, query: 0 };
+        let pile = Pile { tail: tail(smallest, smallest + more), outliers };
+        let drawn = pool.episode_of(shape, pile, 3, number);
+        if smallest + more + outliers == 0 {
+            prop_assert_eq!(drawn, Err(EpisodeError::Nothing { what: "query" }));
+            return Ok(());
+        }
+        let episode = drawn.unwrap();
+        prop_assert_eq!(pool.episode_of(shape, pile, 3, number), Ok(episode.clone()));
+
+        // The classes have the counts of the ladder, in some order.
+        let counts = queries_of_classes(&episode);
+        let mut sorted = counts.clone();
+        sorted.sort_unstable();
+        prop_assert_eq!(sorted, Tail { smallest, largest: smallest + more }.ladder(way + new));
+        prop_assert!(counts.iter().all(|count| count + shot <= pile.items(shape)));
+        prop_assert_eq!(pile.classes(shape), way + new + outliers);
+
+        // Outliers come last, each of a class of its own that is not in the episode.
+        prop_assert_eq!(episode.outliers, outliers);
+        prop_assert_eq!(episode.belonging(), counts.iter().sum::<usize>());
+        let (of_classes, apart) = episode.truth.split_at(episode.belonging());
+        prop_assert!(of_classes.iter().all(|&class| class < way + new));
+        prop_assert!(apart.iter().copied().eq(way + new..way + new + outliers));
+        let rows = &episode.queries[episode.belonging()..];
+        let foreign: BTreeSet<&String> = rows.iter().map(|&row| labels[row].as_ref().unwrap()).collect();
+        prop_assert_eq!(foreign.len(), outliers);
+        prop_assert!(foreign.iter().all(|&name| pool.classes().contains(name)));
+        prop_assert!(!episode.classes.iter().any(|&class| foreign.contains(&pool.classes()[class])));
+
+        // Without them it is an episode like any other.
+        let mut inside = episode.clone();
+        inside.queries.truncate(episode.belonging());
+        inside.truth.truncate(episode.belonging());
+        inside.outliers = 0;
+        check(&inside, &pool, &labels, shape);
+        let old = of_classes.iter().take_while(|&&class| class < way).count();
+        prop_assert!(of_classes[old..].iter().all(|&class| class >= way));
+        let without = Pile { outliers: 0, ..pile };
+        if smallest + more > 0 {
+            prop_assert_eq!(pool.episode_of(shape, without, 3, number), Ok(inside.clone()));
+        }
+
+        // And its classes begin with the queries that they have without a tail.
+        let even = pool.episode(Shape { query: 9, ..shape }, 3, number).unwrap();
+        prop_assert_eq!(&even.classes, &inside.classes);
+        prop_assert_eq!(&even.support, &inside.support);
+        let of = |episode: &Episode, class: usize| -> Vec<usize> {
+            let pairs = episode.queries.iter().zip(&episode.truth);
+            pairs.filter(|pair| *pair.1 == class).map(|pair| *pair.0).collect()
+        };
+        for class in 0..way + new {
+            prop_assert!(of(&even, class).starts_with(&of(&inside, class)));
+        }
+    }
+}
+
+#[test]
+fn every_class_may_be_the_largest_and_every_row_an_outlier() {
+    let (pool, labels) = pool(&[12; 8]);
+    let shape = Shape {
+        way: 2,
+        shot: 1,
+        new: 2,
+        query: 0,
+    };
+    let pile = Pile {
+        tail: tail(1, 8),
+        outliers: 2,
+    };
+    let mut largest = vec![0; 4];
+    let mut rungs = vec![0; 4];
+    let mut outliers = vec![0; labels.len()];
+    for number in 0..4000 {
+        let episode = pool.episode_of(shape, pile, 3, number).unwrap();
+        let counts = queries_of_classes(&episode);
+        largest[counts.iter().position(|&count| count == 8).unwrap()] += 1;
+        rungs[counts[0].ilog2() as usize] += 1;
+        let apart = &episode.queries[episode.belonging()..];
+        apart.iter().for_each(|&row| outliers[row] += 1);
+    }
+    assert!(even(&largest), "{largest:?}");
+    assert!(even(&rungs), "{rungs:?}");
+    let listed = |row: &usize| labels[*row].as_deref().is_some_and(|label| label != "not listed");
+    let (inside, outside): (Vec<usize>, Vec<usize>) = (0..labels.len()).partition(listed);
+    assert!(outside.iter().all(|&row| outliers[row] == 0));
+    assert!(even(&inside.iter().map(|&row| outliers[row]).collect::<Vec<_>>()));
+}
+
+#[test]
+fn piles_that_cannot_be_drawn_are_refused() {
+    let (pool, _) = pool(&[9; 9]);
+    let draw = |pile: Pile| pool.episode_of(SHAPE, pile, 0, 0);
+    assert!(
+        draw(Pile {
+            outliers: 2,
+            ..Pile::default()
+        })
+        .is_ok()
+    );
+    let error = draw(Pile {
+        outliers: 3,
+        ..Pile::default()
+    })
+    .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "3 outliers need a class each, and there are 2 beside the 7 of an episode"
+    );
+    assert!(
+        draw(Pile {
+            outliers: usize::MAX,
+            ..Pile::default()
+        })
+        .is_err()
+    );
+    assert_eq!(
+        draw(Pile {
+            tail: tail(4, 3),
+            ..Pile::default()
+        }),
+        Err(EpisodeError::TailReversed {
+            smallest: 4,
+            largest: 3
+        })
+    );
+    let long = |largest| {
+        draw(Pile {
+            tail: tail(1, largest),
+            ..Pile::default()
+        })
+    };
+    assert!(long(7).is_ok());
+    assert!(matches!(long(10), Err(EpisodeError::TooFewItems { found: 9, .. })));
+    assert!(matches!(long(usize::MAX), Err(EpisodeError::TooFewItems { .. })));
+    // Nothing but outliers is a pile, nothing at all is none.
+    let nothing = Pile {
+        tail: tail(0, 0),
+        outliers: 0,
+    };
+    assert_eq!(draw(nothing), Err(EpisodeError::Nothing { what: "query" }));
+    let strange = draw(Pile { outliers: 2, ..nothing }).unwrap();
+    assert_eq!((strange.truth, strange.outliers), (vec![7, 8], 2));
+    // Without a tail every class has a query, outliers or not.
+    let pile = Pile {
+        outliers: 1,
+        ..Pile::default()
+    };
+    assert_eq!(
+        pool.episode_of(Shape { query: 0, ..SHAPE }, pile, 0, 0),
+        Err(EpisodeError::Nothing { what: "query a class" })
+    );
 }
