@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
-use genus_core::episode::ShortClasses;
+use genus_core::episode::{ShortClasses, Tail};
 use genus_core::{CentreNorm, Prototypes};
 use genus_data::Format;
 use genus_data::datasets::Images;
@@ -463,7 +463,8 @@ pub(crate) enum BenchCommand {
     #[command(
         after_help = "Examples:\n  genus bench main --features cub.npz --split cub.split.json\n  \
                             genus bench main --data cub200 --data-root /data --encoder runs/cub --shot 1\n  \
-                            genus bench main --features cub.npz --methods shc,shc:boost=1.1 --shot 1"
+                            genus bench main --features cub.npz --methods shc,shc:boost=1.1 --shot 1\n  \
+                            genus bench main --features cub.npz --tail 3-24 --outliers 5"
     )]
     Main(EpisodeBench),
     /// Every query judged by itself against the known classes
@@ -471,6 +472,8 @@ pub(crate) enum BenchCommand {
     Realtime(EpisodeBench),
     /// Large tasks: cluster a subset, assign the rest
     #[command(
+        mut_arg("tail", |arg| arg.hide(true)),
+        mut_arg("outliers", |arg| arg.hide(true)),
         after_help = "Examples:\n  genus bench large --features cifar.npz --subset 400 --tasks 10\n  \
                             genus bench large --features cifar.npz --authors --tasks 1"
     )]
@@ -567,7 +570,7 @@ pub(crate) enum BenchCommand {
         #[command(flatten)]
         episodes: Episodes,
         /// Queries of a class
-        #[arg(long, default_value_t = 15, value_name = "Q")]
+        #[arg(long, default_value_t = 15, value_name = "Q", conflicts_with = "tail")]
         query: usize,
     },
     /// Draw single episodes: maps of what was found, and confusion matrices
@@ -582,7 +585,7 @@ pub(crate) enum BenchCommand {
         #[arg(long, default_value = "4", value_name = "N")]
         episodes: std::num::NonZeroU64,
         /// Queries of a class
-        #[arg(long, default_value_t = 15, value_name = "Q")]
+        #[arg(long, default_value_t = 15, value_name = "Q", conflicts_with = "tail")]
         query: usize,
         /// How points are laid out in the plane
         #[arg(long, default_value_t = Projection::Tsne, value_name = "tsne|pca")]
@@ -713,6 +716,12 @@ pub(crate) struct BenchCommon {
 pub(crate) struct TrialOptions {
     #[command(flatten)]
     pub(crate) classes: Classes,
+    /// A long tail: few queries of some classes and many of others, on a geometric ladder; by itself 3-24
+    #[arg(long, value_name = "LOW-HIGH", num_args = 0..=1, default_missing_value = "3-24")]
+    pub(crate) tail: Option<Tail>,
+    /// Queries that belong nowhere, each of another class that is not in the episode; they are not scored
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) outliers: usize,
     /// Methods with their parameters, as in shc,ukc:alpha=1.3; by default those of the paper's table
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub(crate) methods: Vec<String>,
@@ -746,7 +755,7 @@ pub(crate) struct EpisodeBench {
     #[command(flatten)]
     pub(crate) common: BenchCommon,
     /// Queries of a class
-    #[arg(long, default_value_t = 15, value_name = "Q")]
+    #[arg(long, default_value_t = 15, value_name = "Q", conflicts_with = "tail")]
     pub(crate) query: usize,
     #[command(flatten)]
     pub(crate) episodes: Episodes,

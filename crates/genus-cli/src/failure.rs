@@ -143,6 +143,7 @@ impl From<LabError> for Failure {
                 ))
             }
             LabError::Method(error) => error.into(),
+            LabError::Pile { .. } => Failure::Usage(error.to_string()),
             LabError::Discover { ref source, .. } => Failure::failed(format!("{error}{}", way_out(source))),
             other => Failure::failed(other.to_string()),
         }

@@ -1,7 +1,9 @@
 //! The charts that go with a report.
 
+use genus_core::episode::Pile;
+
 use crate::figures::{Curve, CurveChart, CurvePoint};
-use crate::report::{Interval, Report, Run};
+use crate::report::{Interval, Report, Run, in_words, outliers_in_words};
 
 /// A drawing and what it is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,10 +71,16 @@ impl Report {
         } else {
             String::new()
         };
+        let pile = match settings.pile() {
+            plain if plain == Pile::default() => String::new(),
+            // Queries are on the axis.
+            pile if parameter.is_empty() => format!(", {}", outliers_in_words(pile.outliers)),
+            pile => format!(", {}", in_words(settings.query, pile)),
+        };
         let chart = CurveChart {
             title: format!("{title}: {}", settings.features),
             subtitle: format!(
-                "{method}{}-way {}-shot {}-new, {} episodes a point, band: 95 % interval",
+                "{method}{}-way {}-shot {}-new{pile}, {} episodes a point, band: 95 % interval",
                 settings.way, settings.shot, settings.new, settings.episodes
             ),
             x: axis.to_owned(),

@@ -1,9 +1,10 @@
 //! What the paper measures, each as a list of settings to run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::PathBuf;
 
-use genus_core::episode::{Episode, EpisodeError, Pool, Shape, ShortClasses};
+use genus_core::episode::{Episode, EpisodeError, Pile, Pool, Shape, ShortClasses};
 use genus_core::{CentreNorm, Prototypes, Subset};
 use rayon::prelude::*;
 
@@ -13,10 +14,12 @@ use crate::trial::{Mode, Outcome, Trial};
 use crate::{Dataset, LabError, Progress};
 
 /// What every experiment needs to know.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Bench {
     /// The shape of an episode, where the experiment does not vary it.
     pub shape: Shape,
+    /// Whether the classes have a long tail, and how many queries belong to none of them.
+    pub pile: Pile,
     /// How many episodes are averaged.
     pub episodes: u64,
     /// The seed of everything random.
@@ -35,6 +38,7 @@ impl Default for Bench {
     fn default() -> Self {
         Self {
             shape: Shape::default(),
+            pile: Pile::default(),
             episodes: 500,
             seed: 0,
             methods: Vec::new(),
@@ -42,6 +46,25 @@ impl Default for Bench {
             short_classes: ShortClasses::Error,
             heads: None,
         }
+    }
+}
+
+impl fmt::Debug for Bench {
+    /// The folder of a study knows its reports by this text, so what is not asked for is not in it: reports from before it
+    /// could be are found again.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = f.debug_struct("Bench");
+        text.field("shape", &self.shape)
+            .field("episodes", &self.episodes)
+            .field("seed", &self.seed)
+            .field("methods", &self.methods)
+            .field("prototypes", &self.prototypes)
+            .field("short_classes", &self.short_classes)
+            .field("heads", &self.heads);
+        if self.pile != Pile::default() {
+            text.field("pile", &self.pile);
+        }
+        text.finish()
     }
 }
 
@@ -149,8 +172,29 @@ impl Bench {
         self.methods.iter().try_for_each(|spec| Contender::check(spec))
     }
 
+    /// Makes sure that an experiment has a use for the tail and the outliers.
+    pub fn fits(&self, experiment: &Experiment) -> Result<(), LabError> {
+        let Pile { tail, outliers } = self.pile;
+        let problem = match experiment {
+            Experiment::Large(_) if self.pile != Pile::default() => {
+                "a large task takes all items of its classes, so it has no tail and no outliers"
+            }
+            Experiment::Queries(_) if tail.is_some() => {
+                "the queries of a class are what is varied, and a tail sets them"
+            }
+            Experiment::RealTime if outliers > 0 => "every query is judged by itself, so outliers would disturb none",
+            _ if tail.is_some_and(|tail| tail.largest == 0) => "a tail that ends at 0 leaves no query to score",
+            _ => return Ok(()),
+        };
+        Err(LabError::Pile {
+            experiment: experiment.name(),
+            problem,
+        })
+    }
+
     /// Runs an experiment.
     pub fn run(&self, data: &Dataset, experiment: &Experiment, progress: &dyn Progress) -> Result<Report, LabError> {
+        self.fits(experiment)?;
         let mut notes = Vec::new();
         let series = self.series(data, experiment, &mut notes)?;
         let specs: BTreeSet<&String> = series.iter().flat_map(|series| &series.methods).collect();
@@ -215,12 +259,10 @@ impl Bench {
                 // A data set with few classes still gets the rows it has classes for.
                 let found = data.pool().classes().len();
                 shapes.retain(|shape| {
-                    let fits = shape.way + shape.new <= found;
+                    let needed = self.pile.classes(*shape);
+                    let fits = needed <= found;
                     if !fits {
-                        notes.push(format!(
-                            "{shape} is left out: it needs {} classes of {found}",
-                            shape.way + shape.new
-                        ));
+                        notes.push(format!("{shape} is left out: it needs {needed} classes of {found}"));
                     }
                     fits
                 });
@@ -254,7 +296,7 @@ impl Bench {
         let needed = match experiment {
             Experiment::Large(large) if large.authors => shape.items_in_order(),
             Experiment::Large(_) => shape.shot.saturating_add(1),
-            _ => shape.shot.saturating_add(shape.query),
+            _ => self.pile.items(shape),
         };
         let (pool, skipped) = data
             .pool()
@@ -285,7 +327,7 @@ impl Bench {
         let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
         let runs = series.methods.iter().enumerate().map(|(at, spec)| {
             let of_method = outcomes.iter().map(|episode| &episode[at]);
-            Run::new(spec, shape, experiment, data.set(), of_method)
+            Run::new(spec, shape, self.pile, experiment, data.set(), of_method)
         });
         Ok(runs.collect())
     }
@@ -298,7 +340,7 @@ impl Bench {
         number: u64,
     ) -> Result<(Episode, Mode), EpisodeError> {
         match experiment {
-            Experiment::RealTime => Ok((pool.episode(shape, self.seed, number)?, Mode::RealTime)),
+            Experiment::RealTime => Ok((pool.episode_of(shape, self.pile, self.seed, number)?, Mode::RealTime)),
             Experiment::Large(large) => {
                 let (episode, subset) = if large.authors {
                     let (episode, first) = pool.large_in_order(shape, self.seed, number)?;
@@ -318,16 +360,21 @@ impl Bench {
                 };
                 Ok((episode, mode))
             }
-            _ => Ok((pool.episode(shape, self.seed, number)?, Mode::Batch)),
+            _ => Ok((pool.episode_of(shape, self.pile, self.seed, number)?, Mode::Batch)),
         }
     }
 
     pub(crate) fn cannot_draw(&self, data: &Dataset, source: EpisodeError) -> LabError {
         let hint = match source {
+            EpisodeError::TooFewItems { .. } if self.pile.tail.is_some() => {
+                "; let the tail end earlier (--tail LOW-HIGH), ask for fewer examples, or leave such classes out with \
+                 --short-classes skip"
+            }
             EpisodeError::TooFewItems { .. } => {
                 "; ask for fewer queries or examples, or leave such classes out with --short-classes skip"
             }
             EpisodeError::TooFewClasses { .. } => "; ask for fewer known or new classes",
+            EpisodeError::TooFewForOutliers { .. } => "; ask for fewer outliers, or for fewer known or new classes",
             _ => "",
         };
         LabError::Episode {

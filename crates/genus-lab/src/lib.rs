@@ -60,7 +60,9 @@ pub use digits::{DigitsResult, DigitsTask};
 pub use experiment::{Bench, Experiment, LargeSettings};
 pub use machine::Machine;
 pub use paper::{PaperCell, PaperCounts, Place, paper_cell, paper_counts};
-pub use report::{AccuracySummary, Categories, EpisodeFigures, Interval, OtherMetrics, Report, Run, Settings};
+pub use report::{
+    AccuracySummary, Categories, EpisodeFigures, Interval, OtherMetrics, Report, Run, Settings, TailReport,
+};
 pub use source::image_source;
 pub use study::{ALPHAS, QUERIES, Study, THRESHOLDS};
 
@@ -96,6 +98,14 @@ pub enum LabError {
         source: genus_core::episode::EpisodeError,
         /// The way out.
         hint: &'static str,
+    },
+    /// An experiment has no use for a tail or outliers.
+    #[error("{experiment}: {problem}")]
+    Pile {
+        /// The experiment.
+        experiment: &'static str,
+        /// Why it has none.
+        problem: &'static str,
     },
     /// A method is not known or wrongly set.
     #[error(transparent)]

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use genus_core::episode::Episode;
 use genus_core::metrics::{Convention, Judged, accuracy, classes_of_clusters};
 use genus_core::{Category, Discovery};
 
 use crate::charts::Figure;
 use crate::contender::Contender;
 use crate::figures::{Confusion, MapGrid, MapPanel, MapRow, Projection};
+use crate::report::{in_words, outliers_in_words};
 use crate::trial::{Mode, Trial};
 use crate::{Bench, Dataset, LabError, Progress};
 
@@ -31,18 +33,17 @@ impl Bench {
             .iter()
             .map(|spec| Contender::prepare(spec, data, self, progress))
             .collect::<Result<Vec<_>, _>>()?;
-        let needed = self.shape.shot.saturating_add(self.shape.query);
         let (pool, _) = data
             .pool()
             .clone()
-            .with_at_least(needed, self.short_classes)
+            .with_at_least(self.pile.items(self.shape), self.short_classes)
             .map_err(|source| self.cannot_draw(data, source))?;
         progress.start("episodes", self.episodes);
         let mut rows = Vec::new();
         let mut figures = Vec::new();
         for number in 0..self.episodes {
             let episode = pool
-                .episode(self.shape, self.seed, number)
+                .episode_of(self.shape, self.pile, self.seed, number)
                 .map_err(|source| self.cannot_draw(data, source))?;
             let names: Vec<&String> = episode.classes.iter().map(|&class| &pool.classes()[class]).collect();
             let trial = Trial::new(data, episode, Mode::Batch, self, number)?;
@@ -50,13 +51,17 @@ impl Bench {
             let truth = (0..known)
                 .chain(trial.episode.truth.iter().copied())
                 .map(|class| category(class, known));
+            let outliers = match trial.episode.outliers {
+                0 => String::new(),
+                some => format!(", {}", outliers_in_words(some)),
+            };
             let mut panels = vec![MapPanel {
                 categories: truth.collect(),
-                caption: format!("{known} known, {} new classes", names.len() - known),
+                caption: format!("{known} known, {} new classes{outliers}", names.len() - known),
             }];
             for contender in &contenders {
                 let discovery = trial.discover(contender)?;
-                let matched = Matched::new(&discovery, &trial.episode.truth);
+                let matched = Matched::new(&discovery, &trial.episode);
                 panels.push(MapPanel {
                     categories: matched.points.iter().map(|&class| category(class, known)).collect(),
                     caption: format!("All {:.1} %", 100.0 * matched.all),
@@ -77,8 +82,10 @@ impl Bench {
         let map = MapGrid {
             title: format!("What was found: {}", data.name()),
             subtitle: format!(
-                "{} with {} queries a class, {projection}, seed {}",
-                self.shape, self.shape.query, self.seed
+                "{} with {}, {projection}, seed {}",
+                self.shape,
+                in_words(self.shape.query, self.pile),
+                self.seed
             ),
             columns: columns.collect(),
             truth: true,
@@ -97,15 +104,21 @@ impl Bench {
 
     fn confusion(&self, data: &Dataset, spec: &str, names: &[&String], trial: &Trial, matched: &Matched) -> Figure {
         let known = trial.task.known();
-        let columns = matched
-            .points
+        // Outliers have no row, so their numbers need no column.
+        let column = |found: usize| match found < names.len() {
+            true => found,
+            false => found - trial.episode.outliers,
+        };
+        let found: Vec<usize> = matched.points.iter().map(|&found| column(found)).collect();
+        let columns = found
             .iter()
-            .map(|&class| class + 1)
+            .map(|&column| column + 1)
             .max()
             .unwrap_or(0)
             .max(names.len());
         let mut counts = vec![vec![0; columns]; names.len()];
-        for (&class, &found) in trial.episode.truth.iter().zip(&matched.points[known..]) {
+        let truth = &trial.episode.truth[..trial.episode.belonging()];
+        for (&class, &found) in truth.iter().zip(&found[known..]) {
             counts[class][found] += 1;
         }
         let column_name = |column: usize| match names.get(column) {
@@ -143,26 +156,21 @@ fn category(class: usize, known: usize) -> Category {
 
 /// What a method found, in the numbers of the true classes as far as they are matched.
 struct Matched {
-    /// The class of every prototype and query; groups that are no class have the numbers after the last.
+    /// The class of every prototype and query; groups that are no class have the numbers after the last and the outliers'.
     points: Vec<usize>,
     all: f64,
 }
 
 impl Matched {
-    fn new(discovery: &Discovery, truth: &[usize]) -> Self {
+    fn new(discovery: &Discovery, episode: &Episode) -> Self {
         let judged = Judged {
             known: discovery.prototype_clusters(),
-            clusters: discovery.query_clusters(),
-            truth,
+            clusters: &discovery.query_clusters()[..episode.belonging()],
+            truth: &episode.truth[..episode.belonging()],
         };
         let mut classes: BTreeMap<usize, usize> = classes_of_clusters(&judged).into_iter().collect();
-        let mut next = truth
-            .iter()
-            .map(|&class| class + 1)
-            .max()
-            .unwrap_or(0)
-            .max(discovery.known());
-        let queries = judged.clusters.iter().map(|&cluster| {
+        let mut next = episode.classes.len() + episode.outliers;
+        let queries = discovery.query_clusters().iter().map(|&cluster| {
             *classes.entry(cluster).or_insert_with(|| {
                 next += 1;
                 next - 1

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-use genus_core::episode::Shape;
+use genus_core::episode::{Pile, Shape, Tail};
 use genus_core::metrics::{Accuracy, Convention, Summary};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -47,8 +47,14 @@ pub struct Settings {
     pub shot: usize,
     /// New classes of an episode.
     pub new: usize,
-    /// Queries of a class.
+    /// Queries of a class, where there is no tail.
     pub query: usize,
+    /// The queries of the smallest and the largest class, if there is a tail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail: Option<TailReport>,
+    /// Queries that belong to no class. They are not scored.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub outliers: usize,
     /// Episodes or, in the large-scale experiment, tasks.
     pub episodes: u64,
     /// The seed.
@@ -64,6 +70,15 @@ pub struct Settings {
     pub version: String,
     /// The machine.
     pub machine: Machine,
+}
+
+/// The queries of the smallest and the largest class.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct TailReport {
+    /// Those of the smallest class.
+    pub smallest: usize,
+    /// Those of the largest.
+    pub largest: usize,
 }
 
 /// The settings of the large-scale experiment.
@@ -118,10 +133,13 @@ pub struct Categories {
     /// Half the width of its interval.
     #[serde(deserialize_with = "number_or_nothing")]
     pub ci95: f64,
-    /// The true number.
+    /// The true number, outliers not counted.
     pub truth: usize,
-    /// The mean distance from the truth.
+    /// The mean distance from the truth, which is smaller in an episode with a new class that a tail left without queries.
     pub error: f64,
+    /// The same as a fraction of the truth, where there is a tail or outliers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relative_error: Option<f64>,
 }
 
 /// One method's result in one setting.
@@ -144,7 +162,7 @@ pub struct Run {
     pub shot: usize,
     /// New classes.
     pub new_classes: usize,
-    /// Queries of a class.
+    /// Queries of a class, where there is no tail.
     pub query: usize,
     /// Accuracy over all queries, by the paper's metric.
     pub all: Interval,
@@ -199,6 +217,30 @@ fn number_or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, 
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+/// What a pile is like in words, as in `15 queries a class and 5 outliers`.
+pub(crate) fn in_words(query: usize, pile: Pile) -> String {
+    let queries = match pile.tail {
+        Some(Tail { smallest, largest }) => format!("{smallest} to {largest}"),
+        None => query.to_string(),
+    };
+    match pile.outliers {
+        0 => format!("{queries} queries a class"),
+        some => format!("{queries} queries a class and {}", outliers_in_words(some)),
+    }
+}
+
+/// The same of outliers alone.
+pub(crate) fn outliers_in_words(outliers: usize) -> String {
+    match outliers {
+        1 => "1 outlier".to_owned(),
+        several => format!("{several} outliers"),
+    }
+}
+
 impl Settings {
     pub(crate) fn new(bench: &Bench, data: &Dataset, experiment: &Experiment) -> Self {
         let Shape { way, shot, new, query } = bench.shape;
@@ -212,6 +254,11 @@ impl Settings {
             shot,
             new,
             query,
+            tail: bench
+                .pile
+                .tail
+                .map(|Tail { smallest, largest }| TailReport { smallest, largest }),
+            outliers: bench.pile.outliers,
             episodes: bench.episodes,
             seed: bench.seed,
             prototypes: bench.prototypes.to_string(),
@@ -229,12 +276,22 @@ impl Settings {
             machine: Machine::this(),
         }
     }
+
+    pub(crate) fn pile(&self) -> Pile {
+        Pile {
+            tail: self
+                .tail
+                .map(|TailReport { smallest, largest }| Tail { smallest, largest }),
+            outliers: self.outliers,
+        }
+    }
 }
 
 impl Run {
     pub(crate) fn new<'a>(
         spec: &str,
         shape: Shape,
+        pile: Pile,
         experiment: &Experiment,
         set: Option<&str>,
         outcomes: impl Iterator<Item = &'a Outcome> + Clone,
@@ -256,15 +313,24 @@ impl Run {
         };
         let paper = convention(0);
         let truth = shape.way + shape.new;
-        let found: Option<Vec<usize>> = outcomes.clone().map(|outcome| outcome.categories).collect();
+        let plain = pile == Pile::default();
+        let found: Option<Vec<(usize, usize)>> = outcomes
+            .clone()
+            .map(|outcome| Some((outcome.categories?, outcome.classes)))
+            .collect();
         let k = found.map(|found| {
-            let Interval { mean, ci95 } = Summary::of(found.iter().map(|&k| k as f64)).into();
-            let error = Summary::of(found.iter().map(|&k| k.abs_diff(truth) as f64)).mean;
+            let Interval { mean, ci95 } = Summary::of(found.iter().map(|&(k, _)| k as f64)).into();
+            let errors = found.iter().map(|&(k, classes)| k.abs_diff(classes) as f64);
+            let relative = errors
+                .clone()
+                .zip(&found)
+                .map(|(error, &(_, classes))| error / classes as f64);
             Categories {
                 mean,
                 ci95,
                 truth,
-                error,
+                error: Summary::of(errors).mean,
+                relative_error: (!plain).then(|| Summary::of(relative).mean),
             }
         });
         Self {
@@ -280,7 +346,8 @@ impl Run {
             old: paper.old,
             new: paper.new,
             k,
-            paper: set.and_then(|set| {
+            // The paper has no such piles.
+            paper: set.filter(|_| plain).and_then(|set| {
                 paper_cell(Place {
                     table: experiment.name(),
                     shape,
@@ -376,7 +443,9 @@ impl Report {
 
     /// The report as two Markdown tables: the paper's metric, then the other conventions.
     pub fn markdown(&self) -> String {
-        let several_shapes = self.runs.iter().any(|run| run.shape() != self.runs[0].shape());
+        let tail = self.settings.pile().tail;
+        let shape = |run: &Run| run.shape(tail);
+        let several_shapes = self.runs.iter().any(|run| shape(run) != shape(&self.runs[0]));
         let with_paper = self.runs.iter().any(|run| run.paper.is_some());
         let subject = match &*self.settings.experiment {
             _ if self.runs.iter().all(|run| run.subject.is_empty()) => None,
@@ -400,7 +469,7 @@ impl Report {
                 add("Data", run.and_then(|run| run.data.clone()));
             }
             if several_shapes {
-                add("Setting", run.map(Run::shape));
+                add("Setting", run.map(shape));
             }
             add("Method", run.map(Run::title));
             cells
@@ -428,7 +497,10 @@ impl Report {
                 if never_new { "–".to_owned() } else { percent(run.new) },
                 run.k
                     .map_or("–".to_owned(), |k| format!("{:.1} of {}", k.mean, k.truth)),
-                run.k.map_or("–".to_owned(), |k| format!("{:.1}", k.error)),
+                run.k.map_or("–".to_owned(), |k| match k.relative_error {
+                    Some(relative) => format!("{:.1} ({:.0} %)", k.error, 100.0 * relative),
+                    None => format!("{:.1}", k.error),
+                }),
             ]);
             if with_paper {
                 cells.push(run.paper.as_ref().map_or("–".to_owned(), |cell| {
@@ -465,6 +537,7 @@ impl Report {
         }
         let mut text = String::new();
         let s = &self.settings;
+        let queries = in_words(s.query, s.pile());
         // Writing to a string cannot fail.
         let _ = match &s.large {
             Some(large) if large.authors => writeln!(
@@ -479,8 +552,8 @@ impl Report {
             ),
             None if with_data => writeln!(
                 text,
-                "**{}**, {}: {} episodes a row of {}-way {}-shot {}-new with {} queries a class, seed {}.",
-                s.experiment, s.features, s.episodes, s.way, s.shot, s.new, s.query, s.seed
+                "**{}**, {}: {} episodes a row of {}-way {}-shot {}-new with {queries}, seed {}.",
+                s.experiment, s.features, s.episodes, s.way, s.shot, s.new, s.seed
             ),
             None if several_shapes => writeln!(
                 text,
@@ -489,8 +562,8 @@ impl Report {
             ),
             None => writeln!(
                 text,
-                "**{}**, {}: {} episodes of {}-way {}-shot {}-new with {} queries a class from {} classes, seed {}.",
-                s.experiment, s.features, s.episodes, s.way, s.shot, s.new, s.query, s.classes, s.seed
+                "**{}**, {}: {} episodes of {}-way {}-shot {}-new with {queries} from {} classes, seed {}.",
+                s.experiment, s.features, s.episodes, s.way, s.shot, s.new, s.classes, s.seed
             ),
         };
         let beside = if with_paper {
@@ -498,9 +571,17 @@ impl Report {
         } else {
             ""
         };
+        let outliers = match (s.outliers, several_shapes) {
+            (0, _) => String::new(),
+            (_, false) => " Outliers are not scored; categories made of them count in K.".to_owned(),
+            (each, true) => format!(
+                " With {} in every episode, not scored; categories made of them count in K.",
+                outliers_in_words(each)
+            ),
+        };
         let _ = writeln!(
             text,
-            "Accuracy in % by the paper's metric, ± half the 95 % interval.{beside}\n\n{main}"
+            "Accuracy in % by the paper's metric, ± half the 95 % interval.{beside}{outliers}\n\n{main}"
         );
         for (number, doubt) in doubts.iter().enumerate() {
             let _ = writeln!(text, "[{}] In the paper: {doubt}.\n", number + 1);
@@ -514,11 +595,9 @@ impl Report {
 }
 
 impl Run {
-    fn shape(&self) -> String {
-        format!(
-            "{}w{}s{}n, {} queries",
-            self.way, self.shot, self.new_classes, self.query
-        )
+    fn shape(&self, tail: Option<Tail>) -> String {
+        let queries = tail.map_or(self.query.to_string(), |tail| tail.to_string());
+        format!("{}w{}s{}n, {queries} queries", self.way, self.shot, self.new_classes)
     }
 }
 

@@ -214,7 +214,7 @@ impl Study {
     /// What the data cannot give is left out of a study; anything else ends it.
     fn skip_or_fail(&mut self, what: &str, error: LabError) -> Result<(), LabError> {
         match error {
-            LabError::Episode { .. } | LabError::NothingToRun { .. } => {
+            LabError::Episode { .. } | LabError::NothingToRun { .. } | LabError::Pile { .. } => {
                 self.skip(what, error.to_string());
                 Ok(())
             }
@@ -263,17 +263,19 @@ impl Study {
 impl Experiment {
     /// The numbers of queries that a data set has items for.
     pub fn queries(data: &Dataset, bench: &Bench) -> Self {
-        let Shape { way, shot, new, .. } = bench.shape;
         let most = match bench.short_classes {
             ShortClasses::Error => data.pool().smallest_class(),
             // The largest number that enough classes have.
             ShortClasses::Skip => {
                 let mut sizes: Vec<usize> = data.pool().items().iter().map(Vec::len).collect();
                 sizes.sort_unstable_by(|a, b| b.cmp(a));
-                sizes.get((way + new).saturating_sub(1)).copied().unwrap_or(0)
+                sizes
+                    .get(bench.pile.classes(bench.shape).saturating_sub(1))
+                    .copied()
+                    .unwrap_or(0)
             }
         };
-        let most = most.saturating_sub(shot).max(1);
+        let most = most.saturating_sub(bench.shape.shot).max(1);
         // With nothing within reach the smallest number says which class is too small.
         Experiment::Queries(QUERIES.into_iter().filter(|&query| query <= most).collect())
     }

@@ -1,5 +1,6 @@
 //! Runs methods on one episode and judges what they found.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use genus_core::episode::Episode;
@@ -37,6 +38,8 @@ pub(crate) struct Outcome {
     pub(crate) ari: f64,
     /// The number of categories found; single queries cannot tell.
     pub(crate) categories: Option<usize>,
+    /// The number that there were: known classes, and new ones with a query.
+    pub(crate) classes: usize,
     pub(crate) time: Duration,
 }
 
@@ -101,7 +104,9 @@ impl<'a> Trial<'a> {
     /// Runs a method and judges it.
     pub(crate) fn run(&self, contender: &Contender) -> Result<Outcome, LabError> {
         let start = Instant::now();
-        let (task, truth) = (&self.task, &self.episode.truth);
+        let task = &self.task;
+        // Outliers are in the pile, and no answer to them is right or wrong.
+        let truth = &self.episode.truth[..self.episode.belonging()];
         if !matches!(self.mode, Mode::RealTime) {
             let discovery = self.discover(contender)?;
             return Ok(judge(&discovery, truth, start.elapsed()));
@@ -164,27 +169,35 @@ fn one_by_one(method: &Method, task: &Task) -> Result<Vec<Category>, DiscoverErr
         .collect()
 }
 
+/// Judges the first queries, whose truth is known. Categories are counted with all of them.
 fn judge(discovery: &Discovery, truth: &[usize], time: Duration) -> Outcome {
     let judged = Judged {
         known: discovery.prototype_clusters(),
-        clusters: discovery.query_clusters(),
+        clusters: &discovery.query_clusters()[..truth.len()],
         truth,
     };
-    let clusters = judged.known.iter().chain(judged.clusters);
+    let clusters = judged.known.iter().chain(discovery.query_clusters());
     Outcome {
         accuracies: Convention::ALL.map(|convention| accuracy(&judged, convention)),
         nmi: nmi(judged.clusters, truth),
         ari: ari(judged.clusters, truth),
         categories: clusters.max().map(|last| last + 1),
+        classes: classes(judged.known.len(), truth),
         time,
     }
+}
+
+/// How many categories there are to find: a new class without a query cannot be.
+fn classes(known: usize, truth: &[usize]) -> usize {
+    let new: BTreeSet<usize> = truth.iter().copied().filter(|&class| class >= known).collect();
+    known + new.len()
 }
 
 /// A new query is right when it is called new; there is no grouping to match. The conventions that do match see one group
 /// of everything that was called new.
 fn judge_one_by_one(known: usize, categories: &[Category], truth: &[usize], time: Duration) -> Outcome {
     let prototypes: Vec<usize> = (0..known).collect();
-    let clusters: Vec<usize> = categories
+    let clusters: Vec<usize> = categories[..truth.len()]
         .iter()
         .map(|category| match *category {
             Category::Known(class) => class,
@@ -220,6 +233,7 @@ fn judge_one_by_one(known: usize, categories: &[Category], truth: &[usize], time
         nmi: nmi(&clusters, truth),
         ari: ari(&clusters, truth),
         categories: None,
+        classes: classes(known, truth),
         time,
     }
 }

@@ -8,7 +8,7 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use genus_core::episode::Shape;
+use genus_core::episode::{Pile, Shape};
 use genus_data::AtomicFile;
 use genus_data::datasets::DatasetEntry;
 use genus_lab::{Bench, Experiment, LargeSettings, Report};
@@ -179,6 +179,7 @@ impl<'a> Single<'a> {
     fn run(&self, experiment: Experiment, global: &Global) -> Result<(), Failure> {
         let trial = &self.common.trial;
         let settings = settings(trial, self.query, self.episodes, global)?;
+        settings.fits(&experiment)?;
         // Opened before any work is done, so that a wrong path costs no time.
         let mut output = Output::open(&trial.json, self.svg)?;
         let data = source::load(self.common, Trained::of(&settings.methods, &experiment), global)?;
@@ -202,6 +203,10 @@ fn settings(trial: &TrialOptions, query: usize, episodes: NonZeroU64, global: &G
             shot: trial.classes.shot,
             new: trial.classes.new,
             query,
+        },
+        pile: Pile {
+            tail: trial.tail,
+            outliers: trial.outliers,
         },
         episodes: episodes.get(),
         seed: global.seed,
