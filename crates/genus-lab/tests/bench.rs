@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use genus_core::episode::{Shape, ShortClasses};
+use genus_core::episode::{Pile, Shape, ShortClasses, Tail};
 use genus_core::methods::Method;
+use genus_core::metrics::{Accuracy, Convention, Judged, accuracy};
 use genus_core::{CentreNorm, Discover, Features, Kind, Prototypes, Support, Task};
 use genus_lab::{Bench, Dataset, DigitsTask, Experiment, LabError, LargeSettings, Progress, Report, Run, Silent};
 
@@ -593,4 +594,204 @@ fn the_authors_order_leaves_out_classes_without_a_full_batch() {
     assert!(error.to_string().contains("class 10"), "{error}");
     let report = bench(ShortClasses::Skip).run(&data, &large, &Silent).unwrap();
     assert!(report.notes[0].contains("class 10"), "{:?}", report.notes);
+}
+
+fn with_pile(methods: &[&str], tail: Option<(usize, usize)>, outliers: usize) -> Bench {
+    let tail = tail.map(|(smallest, largest)| Tail { smallest, largest });
+    Bench {
+        pile: Pile { tail, outliers },
+        ..bench(methods)
+    }
+}
+
+/// What a method finds in an episode, from the definitions: the outliers are in its task and in none of the figures.
+fn judged(data: &Dataset, bench: &Bench, spec: &str, number: u64) -> ([f64; 3], usize, usize) {
+    let episode = data
+        .pool()
+        .episode_of(bench.shape, bench.pile, bench.seed, number)
+        .unwrap();
+    let names: Vec<String> = episode.support_classes.iter().map(usize::to_string).collect();
+    let support = Support::new(data.features().select(&episode.support), &names).unwrap();
+    let task = Task::new(&support, data.features().select(&episode.queries)).unwrap();
+    let discovery = Method::parse(spec, bench.seed).unwrap().discover(&task).unwrap();
+    let scored = episode.queries.len() - bench.pile.outliers;
+    let judged = Judged {
+        known: discovery.prototype_clusters(),
+        clusters: &discovery.query_clusters()[..scored],
+        truth: &episode.truth[..scored],
+    };
+    let Accuracy { all, old, new } = accuracy(&judged, Convention::Paper);
+    let clusters = discovery.prototype_clusters().iter().chain(discovery.query_clusters());
+    let new_classes: BTreeSet<usize> = judged.truth.iter().copied().filter(|&class| class >= 3).collect();
+    ([all, old, new], clusters.max().unwrap() + 1, 3 + new_classes.len())
+}
+
+#[test]
+fn tails_and_outliers_are_in_the_pile_and_outliers_are_not_scored() {
+    let data = dataset(9, 12);
+    for (tail, outliers) in [(Some((1, 9)), 0), (None, 4), (Some((0, 8)), 3)] {
+        let bench = with_pile(&["proto", "shc", "ukc"], tail, outliers);
+        let report = run(&bench, &data, &Experiment::Main);
+        for (spec, run) in bench.methods.iter().zip(&report.runs) {
+            let (mut error, mut relative) = (0.0, 0.0);
+            for (number, figures) in run.episodes.iter().enumerate() {
+                let (expected, k, classes) = judged(&data, &bench, spec, number as u64);
+                let found = [figures.all, figures.old, figures.new];
+                let same = |(a, b): (&f64, &f64)| a == b || (a.is_nan() && b.is_nan());
+                assert!(
+                    found.iter().zip(&expected).all(same),
+                    "{spec} {number}: {found:?} {expected:?}"
+                );
+                assert_eq!(figures.k, Some(k));
+                error += k.abs_diff(classes) as f64 / 12.0;
+                relative += k.abs_diff(classes) as f64 / classes as f64 / 12.0;
+            }
+            let k = run.k.unwrap();
+            assert_eq!(k.truth, 5);
+            assert!((k.error - error).abs() < 1e-12, "{spec}: {k:?} {error}");
+            assert!(
+                (k.relative_error.unwrap() - relative).abs() < 1e-12,
+                "{spec}: {k:?} {relative}"
+            );
+        }
+        assert!(report.runs[0].episodes.iter().any(|episode| episode.old > 0.5));
+    }
+    // Outliers change nothing for a method that looks at every query by itself, and something for one that does not.
+    let both = ["proto", "ukc"];
+    let plain = run(&bench(&both), &data, &Experiment::Main);
+    let disturbed = run(&with_pile(&both, None, 4), &data, &Experiment::Main);
+    let accuracies = |report: &Report, at: usize| serde_json::to_string(&report.runs[at].episodes).unwrap();
+    assert_eq!(accuracies(&plain, 0), accuracies(&disturbed, 0));
+    assert_ne!(accuracies(&plain, 1), accuracies(&disturbed, 1));
+}
+
+#[test]
+fn reports_name_the_tail_and_the_outliers_where_there_are_some() {
+    let data = dataset(9, 12).of_set("cub200");
+    let plain = run(&bench(&["shc"]), &data, &Experiment::Main);
+    for word in ["tail", "outliers", "relative_error"] {
+        assert!(!plain.json().contains(word), "{}", plain.json());
+    }
+    assert!(plain.markdown().contains("with 4 queries a class from 9 classes"));
+    let report = run(&with_pile(&["shc"], Some((1, 9)), 3), &data, &Experiment::Main);
+    assert!(
+        report
+            .markdown()
+            .contains("with 1 to 9 queries a class and 3 outliers from 9 classes"),
+        "{}",
+        report.markdown()
+    );
+    assert!(report.markdown().contains("Outliers are not scored"));
+    // They read back, those without too.
+    for report in [&plain, &report] {
+        let again: Report = serde_json::from_str(&report.json()).unwrap();
+        assert_eq!(again.json(), report.json());
+        assert_eq!(again.markdown(), report.markdown());
+    }
+    let settings = &report.settings;
+    let tail = settings.tail.unwrap();
+    assert_eq!((tail.smallest, tail.largest, settings.outliers), (1, 9, 3));
+    let one = run(&with_pile(&["shc"], None, 1), &data, &Experiment::Queries(vec![2, 3]));
+    assert!(
+        one.markdown().contains("With 1 outlier in every episode"),
+        "{}",
+        one.markdown()
+    );
+    assert!(one.chart().unwrap().svg.contains(", 1 outlier, "));
+    let alphas = run(
+        &with_pile(&["ukc"], Some((1, 9)), 0),
+        &data,
+        &Experiment::Alpha(vec![1.4]),
+    );
+    assert!(alphas.chart().unwrap().svg.contains("1 to 9 queries a class"));
+}
+
+#[test]
+fn the_papers_figures_stand_only_beside_its_own_piles() {
+    let data = dataset(12, 30).of_set("cub200");
+    let bench = |pile| Bench {
+        episodes: 1,
+        methods: vec!["shc".into()],
+        pile,
+        ..Bench::default()
+    };
+    assert!(
+        run(&bench(Pile::default()), &data, &Experiment::Main).runs[0]
+            .paper
+            .is_some()
+    );
+    let outlier = Pile {
+        outliers: 1,
+        ..Pile::default()
+    };
+    let tail = Pile {
+        tail: Some(Tail::default()),
+        ..Pile::default()
+    };
+    for pile in [outlier, tail] {
+        assert!(run(&bench(pile), &data, &Experiment::Main).runs[0].paper.is_none());
+    }
+}
+
+#[test]
+fn tails_and_outliers_that_cannot_be_say_why() {
+    let data = dataset(9, 12);
+    let message =
+        |bench: &Bench, experiment: &Experiment| bench.run(&data, experiment, &Silent).unwrap_err().to_string();
+    let main = |tail, outliers| message(&with_pile(&["proto"], tail, outliers), &Experiment::Main);
+    let long = main(Some((2, 11)), 0);
+    assert!(
+        long.contains("class `class 00` has 12 items") && long.contains("needs 13"),
+        "{long}"
+    );
+    assert!(
+        long.contains("--tail") && long.contains("--short-classes skip"),
+        "{long}"
+    );
+    let many = main(None, 5);
+    assert!(
+        many.contains("5 outliers") && many.contains("are 4 beside the 5") && many.contains("fewer outliers"),
+        "{many}"
+    );
+    assert!(main(Some((4, 3)), 0).contains("as in 3-4"));
+    assert!(main(Some((0, 0)), 2).contains("no query to score"));
+    // What has no meaning.
+    let tail = with_pile(&["proto"], Some((1, 3)), 0);
+    let outliers = with_pile(&["proto"], None, 2);
+    let large = Experiment::Large(LargeSettings::default());
+    let queries = Experiment::Queries(vec![2]);
+    for (bench, experiment) in [
+        (&tail, &large),
+        (&outliers, &large),
+        (&tail, &queries),
+        (&outliers, &Experiment::RealTime),
+    ] {
+        assert!(matches!(bench.fits(experiment), Err(LabError::Pile { .. })));
+        assert!(message(bench, experiment).starts_with(experiment.name()));
+    }
+    for (bench, experiment) in [
+        (&tail, &Experiment::RealTime),
+        (&outliers, &queries),
+        (&tail, &Experiment::Main),
+        (&outliers, &Experiment::Main),
+        (&bench(&["proto"]), &large),
+    ] {
+        bench.fits(experiment).unwrap();
+        bench.run(&data, experiment, &Silent).unwrap();
+    }
+}
+
+#[test]
+fn larger_tasks_need_classes_for_their_outliers_too() {
+    let data = dataset(30, 12);
+    let notes = |outliers| {
+        run(
+            &with_pile(&["proto"], Some((1, 4)), outliers),
+            &data,
+            &Experiment::Tasks,
+        )
+        .notes
+    };
+    assert_eq!(notes(0).len(), 1);
+    assert_eq!(notes(1)[0], "10w2s20n is left out: it needs 31 classes of 30");
 }

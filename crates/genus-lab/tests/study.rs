@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use genus_core::Features;
-use genus_core::episode::{Shape, ShortClasses};
+use genus_core::episode::{Pile, Shape, ShortClasses, Tail};
 use genus_core::rng::Rng;
 use genus_lab::figures::Projection;
 use genus_lab::{Bench, Dataset, Experiment, LabError, Progress, Report, Silent, Study};
@@ -282,4 +282,46 @@ fn maps_show_the_truth_and_every_method() {
         much.plot(&data, Projection::Pca, &Silent),
         Err(LabError::Episode { .. })
     ));
+}
+
+#[test]
+fn tails_and_outliers_are_drawn_and_kept_apart_in_a_folder() {
+    let data = dataset(20, 12);
+    let pile = Pile {
+        tail: Some(Tail {
+            smallest: 1,
+            largest: 6,
+        }),
+        outliers: 2,
+    };
+    let with = Bench {
+        methods: vec!["shc".into()],
+        pile,
+        ..bench()
+    };
+    let without = Bench {
+        pile: Pile::default(),
+        ..with.clone()
+    };
+    // Reports from before there were any are known by a text that does not name them.
+    assert!(!format!("{without:?}").contains("pile") && format!("{with:?}").contains("outliers: 2"));
+    let folder = tempfile::tempdir().unwrap();
+    let run = |bench: &Bench| {
+        let mut study = Study::new(folder.path(), bench.clone());
+        study.data_set(&data, "made-up", &Silent).unwrap();
+        (study.counts(), study.skipped().to_vec())
+    };
+    let (first, _) = run(&without);
+    assert_eq!(first.1, 0);
+    let (counts, skipped) = run(&with);
+    assert_eq!(counts.1, 0, "a report of another pile is not taken");
+    let what: Vec<&str> = skipped.iter().map(|(what, _)| &**what).collect();
+    assert_eq!(
+        what,
+        ["made-up realtime", "made-up large", "made-up queries", "made-up tasks"]
+    );
+
+    let figures = with.plot(&data, Projection::Pca, &Silent).unwrap();
+    assert!(figures[0].svg.contains("1 to 6 queries a class and 2 outliers"));
+    assert!(figures[0].svg.contains("3 known, 2 new classes, 2 outliers"));
 }
