@@ -202,7 +202,9 @@ pub enum EpisodeError {
         found: usize,
     },
     /// Fewer classes beside those of an episode than it has outliers.
-    #[error("{outliers} outliers need a class each, and there are {found} beside the {classes} of an episode")]
+    #[error(
+        "outliers are of a class each: {outliers} are asked for, and beside the {classes} classes of an episode there are {found}"
+    )]
     TooFewForOutliers {
         /// How many outliers there should be.
         outliers: usize,

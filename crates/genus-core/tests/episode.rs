@@ -550,7 +550,7 @@ fn piles_that_cannot_be_drawn_are_refused() {
     .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "3 outliers need a class each, and there are 2 beside the 7 of an episode"
+        "outliers are of a class each: 3 are asked for, and beside the 7 classes of an episode there are 2"
     );
     assert!(
         draw(Pile {

@@ -750,7 +750,9 @@ fn tails_and_outliers_that_cannot_be_say_why() {
     );
     let many = main(None, 5);
     assert!(
-        many.contains("5 outliers") && many.contains("are 4 beside the 5") && many.contains("fewer outliers"),
+        many.contains("5 are asked for")
+            && many.contains("beside the 5 classes of an episode there are 4")
+            && many.contains("fewer outliers"),
         "{many}"
     );
     assert!(main(Some((4, 3)), 0).contains("as in 3-4"));

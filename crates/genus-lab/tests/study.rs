@@ -304,6 +304,11 @@ fn tails_and_outliers_are_drawn_and_kept_apart_in_a_folder() {
         ..with.clone()
     };
     // Reports from before there were any are known by a text that does not name them.
+    assert_eq!(
+        format!("{:?}", Bench::default()),
+        "Bench { shape: Shape { way: 5, shot: 5, new: 5, query: 15 }, episodes: 500, seed: 0, methods: [], \
+         prototypes: RawMean, short_classes: Error, heads: None }"
+    );
     assert!(!format!("{without:?}").contains("pile") && format!("{with:?}").contains("outliers: 2"));
     let folder = tempfile::tempdir().unwrap();
     let run = |bench: &Bench| {

@@ -22,6 +22,10 @@ fn tables_as_a_person_sees_them() {
     let folder = with_features();
     for (name, options) in [
         ("main", format!("main {SHAPE} --query 4 --episodes 6")),
+        (
+            "main_tail_outliers",
+            format!("main {SHAPE} --tail 1-7 --outliers 3 --episodes 6"),
+        ),
         ("realtime", format!("realtime {SHAPE} --query 4 --episodes 6")),
         ("large", format!("large {SHAPE} --tasks 2 --subset 20")),
         ("queries", format!("queries {SHAPE} --episodes 3")),
@@ -270,4 +274,43 @@ fn numbers_of_queries_go_as_far_as_the_data() {
     };
     assert_eq!(tried(""), [1, 5]);
     assert_eq!(tried("--query 7,2"), [7, 2]);
+}
+
+#[test]
+fn tails_and_outliers_are_in_the_json_where_there_are_some() {
+    let folder = Folder::new();
+    folder.write("features.csv", csv(&labelled(30, 27)));
+    let options = "--way 3 --new 3 --shot 2 --episodes 3 --methods proto,shc --features features.csv";
+    let json = json_of(&folder, &format!("main {options} --outliers 4 --tail"));
+    // By itself it is the usual tail, and may be followed by another option.
+    assert_eq!(json["tail"]["smallest"], 3);
+    assert_eq!(json["tail"]["largest"], 24);
+    assert_eq!(json["outliers"], 4);
+    let k = &json["runs"][0]["k"];
+    assert_eq!(
+        (&k["truth"], &k["relative_error"]),
+        (&Value::from(6), &Value::from(0.5))
+    );
+    for spelling in ["--tail --outliers 4", "--tail=3-24 --outliers 4"] {
+        assert_eq!(json_of(&folder, &format!("main {options} {spelling}")), json);
+    }
+    let plain = json_of(&folder, &format!("main {options} --outliers 0"));
+    assert_eq!((&plain["tail"], &plain["outliers"]), (&Value::Null, &Value::Null));
+    assert_eq!(plain, json_of(&folder, &format!("main {options}")));
+    // Every experiment on episodes has them.
+    for experiment in [
+        "realtime --tail 1-5",
+        "queries --query 2,3 --outliers 3",
+        "tasks --tail 1-5 --outliers 2",
+        "alpha --methods ukc --tail 1-5 --outliers 3",
+        "threshold --methods shc --tail 1-5 --outliers 3",
+    ] {
+        let shape = "--way 2 --new 2 --shot 2 --episodes 2 --features features.csv";
+        let json = json_of(&folder, &format!("{experiment} {shape}"));
+        let named = (json["tail"].is_object(), json["outliers"].is_u64());
+        assert_eq!(
+            named,
+            (experiment.contains("--tail"), experiment.contains("--outliers"))
+        );
+    }
 }

@@ -43,6 +43,14 @@ fn wrong_usage_ends_with_code_2() {
             "bench main",
             "bench main --features support.csv --episodes 0",
             "bench main --features support.csv --short-classes drop",
+            "bench main --features support.csv --tail 24-3",
+            "bench main --features support.csv --tail 24",
+            "bench main --features support.csv --tail 0-0",
+            "bench main --features support.csv --tail --query 3",
+            "bench queries --features support.csv --tail",
+            "bench realtime --features support.csv --outliers 3",
+            "bench large --features support.csv --tail",
+            "bench large --features support.csv --outliers 3",
             "completions tcsh",
         ],
     );
@@ -116,6 +124,8 @@ fn what_cannot_be_done_ends_with_code_1() {
             "bench main --features pile.csv",
             "bench main --features support.csv",
             "bench main --features support.csv --split none.json",
+            "bench main --features support.csv --way 1 --new 1 --shot 1 --tail 1-20",
+            "bench main --features support.csv --way 1 --new 1 --shot 1 --query 1 --outliers 20",
         ],
     );
     insta::assert_snapshot!("failures", text);
