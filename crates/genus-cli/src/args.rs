@@ -63,7 +63,7 @@ pub(crate) enum Command {
     Assign(Assign),
     Embed(Embed),
     Train(Box<Train>),
-    Bench(Bench),
+    Bench(Box<Bench>),
     Demo(Demo),
     /// List the methods and their parameters
     #[command(after_help = "Examples:\n  genus methods\n  genus discover table.csv --method ukc:alpha=1.6")]
