@@ -98,6 +98,9 @@ pub(crate) fn dots(a: &[f32], b: &[f32], dim: usize) -> Vec<f32> {
 pub(crate) fn gram(x: &[f32], dim: usize) -> Vec<f32> {
     let n = x.len() / dim;
     let mut out = vec![0.0; n * n];
+    if n == 0 {
+        return out;
+    }
     let block = gram_block(n);
     // Only what lies left of the diagonal block's right edge is computed; the rest is its mirror image.
     let fill = |(index, rows): (usize, &mut [f32])| {
@@ -246,6 +249,7 @@ mod tests {
     #[test]
     fn gram_matrices_are_all_products_and_symmetric() {
         for (n, dim) in [
+            (0, 2),
             (1, 1),
             (1, 5),
             (2, 1),
