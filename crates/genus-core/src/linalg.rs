@@ -44,7 +44,7 @@ const PARALLEL_FROM: usize = 1 << 26;
 /// # Panics
 /// When a slice is too short for its shape.
 #[allow(unsafe_code)]
-fn product(a: &[f32], b: &[f32], dim: usize, out: &mut [f32], stride: usize) {
+pub(crate) fn product(a: &[f32], b: &[f32], dim: usize, out: &mut [f32], stride: usize) {
     let (m, n) = (a.len() / dim, b.len() / dim);
     if m == 0 || n == 0 {
         return;
