@@ -1,6 +1,7 @@
 //! Ward's tree over weighted points: always the merge that raises the sum of squared distances to the centres least.
 
 use std::cmp::Ordering;
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
@@ -225,6 +226,314 @@ impl Chain<'_> {
 /// How many of the clusters around it a cluster knows.
 const KNOWN: usize = 8;
 
+/// The shape of a tile of products.
+const ROWS: usize = 256;
+const COLUMNS: usize = 512;
+
+/// Merges in rounds, in each of them all clusters that are each other's nearest.
+///
+/// That is right for the reason for which chains are: a merged cluster is no nearer to a third one than the nearer of its
+/// parts was. For the same reason a cluster need not look around in every round. It knows a few candidates and that all
+/// other clusters cost at least its bound. When others merge with each other the bound stays true; when a candidate merges,
+/// with whatever, the result takes its place and the cost is taken anew. As long as the cheapest candidate costs no more
+/// than the bound, it is the nearest of all. Only otherwise is the cluster compared with all others again, by products of
+/// blocks of centres.
+///
+/// Knowing the nearest alone would be right too, but slow: a prototype is nearer to all the points of its class than they are
+/// to each other, it takes one of them a round, and each time all the others would have to look around.
+struct Rounds {
+    apart: usize,
+    /// The smallest weight of a point, so of any cluster.
+    lightest: f32,
+    /// Clusters are in the order of their first points, so those that hold one of the first `apart` points come first for
+    /// ever.
+    clusters: Clusters,
+    around: Vec<Around>,
+    first_points: Vec<u32>,
+    /// The slots in use, in order.
+    alive: Vec<u32>,
+}
+
+impl Rounds {
+    fn new(rows: &[f32], dim: usize, weights: &[f32], apart: usize) -> Self {
+        let n = weights.len();
+        Self {
+            apart,
+            lightest: weights.iter().copied().fold(f32::INFINITY, smaller),
+            clusters: Clusters {
+                dim,
+                centres: centred(rows, dim),
+                weights: weights.to_vec(),
+            },
+            around: vec![Around::UNKNOWN; n],
+            first_points: (0..n as u32).collect(),
+            alive: (0..n as u32).collect(),
+        }
+    }
+
+    fn run(mut self) -> Merges {
+        let mut merges = Merges::new(self.alive.len());
+        loop {
+            self.look_around();
+            let pairs = self.pairs();
+            if pairs.is_empty() {
+                return merges;
+            }
+            for pair in &pairs {
+                let first = |slot: u32| self.first_points[slot as usize] as usize;
+                merges.push(first(pair.keep), first(pair.drop), pair.cost);
+            }
+            self.merge(&pairs);
+        }
+    }
+
+    /// The slots to merge now: all that are each other's nearest.
+    fn pairs(&self) -> Vec<Rank> {
+        let nearest = |slot: u32| self.around[slot as usize].nearest();
+        let links = || {
+            self.alive.iter().filter_map(|&slot| {
+                let Candidate { cost, slot: other } = nearest(slot)?;
+                let (keep, drop) = (slot.min(other), slot.max(other));
+                Some(Rank { cost, keep, drop })
+            })
+        };
+        let is_nearest = |of: u32, slot: u32| nearest(of).is_some_and(|candidate| candidate.slot == slot);
+        let mutual = |link: &Rank| is_nearest(link.keep, link.drop) && is_nearest(link.drop, link.keep);
+        let mut pairs: Vec<Rank> = links().filter(mutual).collect();
+        // Each was found from both sides.
+        pairs.sort_unstable_by_key(|pair| pair.keep);
+        pairs.dedup_by_key(|pair| pair.keep);
+        if pairs.is_empty() {
+            // Only rounding can say that no cluster is the nearest of its nearest.
+            pairs.extend(links().min_by(Rank::order));
+        }
+        pairs
+    }
+
+    fn merge(&mut self, pairs: &[Rank]) {
+        let mut place: Vec<u32> = (0..self.around.len() as u32).collect();
+        let mut merged = vec![false; self.around.len()];
+        for pair in pairs {
+            let (keep, drop) = (pair.keep as usize, pair.drop as usize);
+            place[drop] = pair.keep;
+            merged[keep] = true;
+            merged[drop] = true;
+            let dropped = std::mem::replace(&mut self.around[drop], Around::NOTHING);
+            let weights = [keep, drop].map(|slot| self.clusters.weights[slot]);
+            self.around[keep].join(dropped, weights, pair.cost, self.lightest);
+            self.clusters.merge(keep, drop);
+        }
+        self.alive.retain(|&slot| place[slot as usize] == slot);
+
+        let (clusters, apart) = (&self.clusters, self.apart);
+        let update = |(slot, around): (usize, &mut Around)| {
+            if !merged[slot] && !around.candidates.iter().any(|c| merged[c.slot as usize]) {
+                return;
+            }
+            for candidate in &mut around.candidates {
+                candidate.slot = place[candidate.slot as usize];
+            }
+            around.candidates.sort_unstable_by_key(|c| c.slot);
+            around.candidates.dedup_by_key(|c| c.slot);
+            around.candidates.retain(|c| may_merge(slot, c.slot as usize, apart));
+            for candidate in &mut around.candidates {
+                let other = candidate.slot as usize;
+                if merged[slot] || merged[other] {
+                    candidate.cost = clusters.cost(slot, other);
+                }
+            }
+            around.settle();
+        };
+        self.around.par_iter_mut().enumerate().with_min_len(64).for_each(update);
+    }
+
+    /// Compares the clusters that know too little with all others.
+    fn look_around(&mut self) {
+        if !self.alive.iter().any(|&slot| self.around[slot as usize].is_lost()) {
+            return;
+        }
+        self.compact();
+        let n = self.alive.len();
+        let squares: Vec<f32> = self
+            .clusters
+            .centres
+            .par_chunks(self.clusters.dim)
+            .map(square)
+            .collect();
+        let lost: Vec<usize> = (0..n).filter(|&slot| self.around[slot].is_lost()).collect();
+        let tops = if lost.len() == n {
+            self.compare_all(&squares)
+        } else {
+            let block = (lost.len() / 8).clamp(32, ROWS);
+            lost.par_chunks(block)
+                .flat_map_iter(|block| self.compare(block, &squares))
+                .collect()
+        };
+        let clusters = &self.clusters;
+        let found: Vec<Around> = lost
+            .par_iter()
+            .zip(tops)
+            .map(|(&slot, top)| top.into_around(slot, clusters))
+            .collect();
+        for (slot, around) in lost.into_iter().zip(found) {
+            self.around[slot] = around;
+        }
+    }
+
+    /// Moves all clusters together; the product that follows reads every centre anyway.
+    fn compact(&mut self) {
+        let n = self.alive.len();
+        if n == self.around.len() {
+            return;
+        }
+        let mut place = vec![0u32; self.around.len()];
+        for (to, &slot) in self.alive.iter().enumerate() {
+            let from = slot as usize;
+            place[from] = to as u32;
+            self.clusters.shift(from, to);
+            self.around.swap(from, to);
+            self.first_points[to] = self.first_points[from];
+        }
+        self.clusters.truncate(n);
+        self.around.truncate(n);
+        self.first_points.truncate(n);
+        self.alive = (0..n as u32).collect();
+        for candidate in self.around.iter_mut().flat_map(|around| &mut around.candidates) {
+            candidate.slot = place[candidate.slot as usize];
+        }
+    }
+
+    /// The cheapest candidates of some clusters.
+    fn compare(&self, slots: &[usize], squares: &[f32]) -> Vec<Top> {
+        let dim = self.clusters.dim;
+        let rows: Vec<f32> = slots
+            .iter()
+            .flat_map(|&slot| self.clusters.centre(slot))
+            .copied()
+            .collect();
+        let mut tops: Vec<Top> = slots.iter().map(|_| Top::new()).collect();
+        let mut tile = vec![0.0; slots.len() * COLUMNS];
+        for (at, columns) in self.clusters.centres.chunks(COLUMNS * dim).enumerate() {
+            let width = columns.len() / dim;
+            linalg::product(&rows, columns, dim, &mut tile, width);
+            self.offer(
+                slots.iter().copied(),
+                at * COLUMNS,
+                &tile[..slots.len() * width],
+                squares,
+                &mut tops,
+            );
+        }
+        tops
+    }
+
+    /// The cheapest candidates of all clusters. Products are symmetric: every tile serves its rows and its columns.
+    ///
+    /// Which candidates are the cheapest does not depend on the order in which tiles are done.
+    fn compare_all(&self, squares: &[f32]) -> Vec<Top> {
+        let dim = self.clusters.dim;
+        let blocks: Vec<&[f32]> = self.clusters.centres.chunks(ROWS * dim).collect();
+        let new_tops = |block: &&[f32]| Mutex::new((0..block.len() / dim).map(|_| Top::new()).collect());
+        let tops: Vec<Mutex<Vec<Top>>> = blocks.iter().map(new_tops).collect();
+        let offer = |block: usize, other: usize, tile: &[f32]| {
+            let slots = block * ROWS..block * ROWS + blocks[block].len() / dim;
+            let mut tops = tops[block].lock().unwrap_or_else(PoisonError::into_inner);
+            self.offer(slots, other * ROWS, tile, squares, &mut tops);
+        };
+        let tiles: Vec<(usize, usize)> = (0..blocks.len())
+            .flat_map(|row| (row..blocks.len()).map(move |column| (row, column)))
+            .collect();
+        tiles.into_par_iter().for_each(|(row, column)| {
+            let tile = linalg::dots(blocks[row], blocks[column], dim);
+            offer(row, column, &tile);
+            if row < column {
+                let width = blocks[column].len() / dim;
+                let turned: Vec<f32> = (0..width)
+                    .flat_map(|from| tile.iter().skip(from).step_by(width))
+                    .copied()
+                    .collect();
+                offer(column, row, &turned);
+            }
+        });
+        tops.into_iter()
+            .flat_map(|tops| tops.into_inner().unwrap_or_else(PoisonError::into_inner))
+            .collect()
+    }
+
+    /// Offers the clusters from slot `from` on as candidates to the given ones, with a row of dot products for each of these.
+    fn offer(
+        &self,
+        slots: impl ExactSizeIterator<Item = usize>,
+        from: usize,
+        tile: &[f32],
+        squares: &[f32],
+        tops: &mut [Top],
+    ) {
+        let width = tile.len() / slots.len().max(1);
+        let rows = tile.chunks_exact(width.max(1)).zip(tops);
+        for (slot, (dots, top)) in slots.zip(rows) {
+            linalg::wide(Offer {
+                top,
+                slot,
+                apart: self.apart,
+                weight: self.clusters.weights[slot],
+                square: squares[slot],
+                from,
+                dots,
+                weights: &self.clusters.weights[from..][..width],
+                squares: &squares[from..][..width],
+            });
+        }
+    }
+}
+
+/// Whether two clusters are different ones and do not hold points that stay apart.
+#[inline(always)]
+fn may_merge(a: usize, b: usize, apart: usize) -> bool {
+    a != b && a.max(b) >= apart
+}
+
+/// Weighted centres, one in every slot.
+struct Clusters {
+    dim: usize,
+    centres: Vec<f32>,
+    weights: Vec<f32>,
+}
+
+impl Clusters {
+    fn centre(&self, slot: usize) -> &[f32] {
+        &self.centres[slot * self.dim..][..self.dim]
+    }
+
+    /// What it costs to merge two: the same bits whichever comes first, and without the rounding of dot products.
+    fn cost(&self, a: usize, b: usize) -> f32 {
+        let distance = linalg::wide(SquaredDistance(self.centre(a), self.centre(b)));
+        rise(self.weights[a], self.weights[b], distance)
+    }
+
+    /// Merges two in the lower slot.
+    fn merge(&mut self, keep: usize, drop: usize) {
+        let total = self.weights[keep] + self.weights[drop];
+        let share = self.weights[drop] / total;
+        let (upper, lower) = self.centres.split_at_mut(drop * self.dim);
+        for (v, &other) in upper[keep * self.dim..].iter_mut().zip(&lower[..self.dim]) {
+            *v += share * (other - *v);
+        }
+        self.weights[keep] = total;
+    }
+
+    fn shift(&mut self, from: usize, to: usize) {
+        self.centres
+            .copy_within(from * self.dim..(from + 1) * self.dim, to * self.dim);
+        self.weights[to] = self.weights[from];
+    }
+
+    fn truncate(&mut self, clusters: usize) {
+        self.centres.truncate(clusters * self.dim);
+        self.weights.truncate(clusters);
+    }
+}
+
 /// A cluster that another one may merge with.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
@@ -243,11 +552,23 @@ impl Candidate {
 struct Around {
     /// The cheapest to merge with first.
     candidates: Vec<Candidate>,
-    /// No cluster that is not among the candidates is cheaper than this.
+    /// No cluster that is not a candidate costs less than this.
     bound: f32,
 }
 
 impl Around {
+    /// What is around has yet to be found out.
+    const UNKNOWN: Around = Around {
+        candidates: Vec::new(),
+        bound: 0.0,
+    };
+
+    /// It is known that nothing is around.
+    const NOTHING: Around = Around {
+        candidates: Vec::new(),
+        bound: f32::INFINITY,
+    };
+
     /// The cheapest of all, if it is known for sure.
     fn nearest(&self) -> Option<Candidate> {
         self.candidates
@@ -256,274 +577,37 @@ impl Around {
             .filter(|first| first.cost <= self.bound)
     }
 
-    /// Whether there are clusters that it knows too little of.
     fn is_lost(&self) -> bool {
         self.nearest().is_none() && self.bound < f32::INFINITY
+    }
+
+    /// Adds what the other of two clusters knows that merge at `cost`.
+    ///
+    /// What both do not know costs each of them its bound or more. How much it then costs the two together rises or falls
+    /// with the weight of that third cluster, so it is least for the lightest or for an endless weight.
+    fn join(&mut self, other: Around, weights: [f32; 2], cost: f32, lightest: f32) {
+        let [own, others] = weights.map(|weight| weight + lightest);
+        let total = own + others - lightest;
+        let for_lightest = (own * self.bound + others * other.bound - lightest * cost) / total;
+        let for_heaviest = self.bound + other.bound - cost;
+        self.bound = smaller(for_lightest, for_heaviest);
+        self.candidates.extend(other.candidates);
     }
 
     /// Puts the candidates in order and keeps a few.
     fn settle(&mut self) {
         self.candidates.sort_unstable_by(Candidate::order);
-        if let Some(first_left_out) = self.candidates.get(KNOWN) {
-            self.bound = smaller(self.bound, first_left_out.cost);
+        if let Some(left_out) = self.candidates.get(KNOWN) {
+            self.bound = smaller(self.bound, left_out.cost);
             self.candidates.truncate(KNOWN);
         }
     }
 }
 
-/// Merges in rounds, in each of them all clusters that are each other's nearest.
-///
-/// That is right for the same reason as chains are, and for this one a cluster need not look around again in every round.
-/// When two clusters merge, the result is no nearer to a third one than the nearer of them was. So if a cluster knows some
-/// candidates and that no other costs less than its bound, the bound stays true while others merge, as long as a merge of a
-/// candidate with whatever takes the candidate's place. Only when the cheapest candidate costs more than the bound must it
-/// be compared with all clusters again, by products of blocks of centres. Without the list it would have to be each time that
-/// its nearest merges, and around a prototype, which is nearer to all the points of a class than they are to each
-/// other, that is once a point.
-struct Rounds {
-    dim: usize,
-    apart: usize,
-    lightest: f32,
-    /// A cluster keeps the slot of its first point, and slots the order of these, so that those that hold one of the
-    /// first `apart` points are the first for ever.
-    centres: Vec<f32>,
-    weights: Vec<f32>,
-    around: Vec<Around>,
-    first_points: Vec<u32>,
-    /// The slots in use, in order.
-    alive: Vec<u32>,
-}
-
-impl Rounds {
-    fn new(rows: &[f32], dim: usize, weights: &[f32], apart: usize) -> Self {
-        let n = weights.len();
-        let nothing = Around {
-            candidates: Vec::new(),
-            bound: 0.0,
-        };
-        Self {
-            dim,
-            apart,
-            lightest: weights.iter().copied().fold(f32::INFINITY, smaller),
-            centres: centred(rows, dim),
-            weights: weights.to_vec(),
-            around: vec![nothing; n],
-            first_points: (0..n as u32).collect(),
-            alive: (0..n as u32).collect(),
-        }
-    }
-
-    fn run(mut self) -> Merges {
-        let mut merges = Merges::new(self.weights.len());
-        loop {
-            self.look_around();
-            let pairs = self.pairs();
-            if pairs.is_empty() {
-                return merges;
-            }
-            for &(keep, nearest) in &pairs {
-                let first = |slot: u32| self.first_points[slot as usize] as usize;
-                merges.push(first(keep), first(nearest.slot), nearest.cost);
-            }
-            self.merge(&pairs);
-        }
-    }
-
-    /// The pairs to merge now: all that are each other's nearest.
-    fn pairs(&self) -> Vec<(u32, Candidate)> {
-        let nearest = |slot: u32| self.around[slot as usize].nearest();
-        let candidates = || self.alive.iter().filter_map(|&slot| Some((slot, nearest(slot)?)));
-        let mutual = |&(slot, candidate): &(u32, Candidate)| {
-            slot < candidate.slot && nearest(candidate.slot).is_some_and(|back| back.slot == slot)
-        };
-        let pairs: Vec<(u32, Candidate)> = candidates().filter(mutual).collect();
-        if !pairs.is_empty() {
-            return pairs;
-        }
-        // Only rounding can say that nobody is the nearest of its nearest. The cheapest pair is right all the same.
-        let cheapest = candidates().min_by(|a, b| a.1.order(&b.1));
-        let ordered = |(slot, Candidate { cost, slot: other }): (u32, Candidate)| {
-            let slot_of_other = slot.max(other);
-            (
-                slot.min(other),
-                Candidate {
-                    cost,
-                    slot: slot_of_other,
-                },
-            )
-        };
-        cheapest.map(ordered).into_iter().collect()
-    }
-
-    fn merge(&mut self, pairs: &[(u32, Candidate)]) {
-        let mut merged_into: Vec<u32> = (0..self.weights.len() as u32).collect();
-        let mut merged = vec![false; self.weights.len()];
-        for &(keep, Candidate { cost, slot: drop }) in pairs {
-            merged_into[drop as usize] = keep;
-            merged[keep as usize] = true;
-            merged[drop as usize] = true;
-            self.merge_pair(keep as usize, drop as usize, cost);
-        }
-        self.alive.retain(|&slot| merged_into[slot as usize] == slot);
-
-        let (centres, weights, dim, apart) = (&self.centres, &self.weights, self.dim, self.apart);
-        let update = |(slot, around): (usize, &mut Around)| {
-            if !merged[slot] && !around.candidates.iter().any(|c| merged[c.slot as usize]) {
-                return;
-            }
-            let (centre, weight) = (&centres[slot * dim..][..dim], weights[slot]);
-            around.candidates.iter_mut().for_each(|c| {
-                c.cost = if merged[slot] || merged[c.slot as usize] {
-                    f32::NAN
-                } else {
-                    c.cost
-                };
-                c.slot = merged_into[c.slot as usize];
-            });
-            around.candidates.sort_unstable_by_key(|c| c.slot);
-            around.candidates.dedup_by_key(|c| c.slot);
-            around
-                .candidates
-                .retain(|c| c.slot as usize != slot && (slot >= apart || c.slot as usize >= apart));
-            for candidate in &mut around.candidates {
-                if candidate.cost.is_nan() {
-                    let other = candidate.slot as usize;
-                    let distance = linalg::wide(SquaredDistance(centre, &centres[other * dim..][..dim]));
-                    candidate.cost = rise(weight, weights[other], distance);
-                }
-            }
-            around.settle();
-        };
-        self.around.par_iter_mut().enumerate().with_min_len(64).for_each(update);
-    }
-
-    /// Puts the mean of two clusters, and what both knew, in the slot of the first.
-    fn merge_pair(&mut self, keep: usize, drop: usize, cost: f32) {
-        let (weight, other_weight) = (self.weights[keep], self.weights[drop]);
-        let total = weight + other_weight;
-        let (upper, lower) = self.centres.split_at_mut(drop * self.dim);
-        for (v, &other) in upper[keep * self.dim..][..self.dim].iter_mut().zip(&lower[..self.dim]) {
-            *v += other_weight / total * (other - *v);
-        }
-        self.weights[keep] = total;
-
-        let Around { candidates, bound } = std::mem::replace(
-            &mut self.around[drop],
-            Around {
-                candidates: Vec::new(),
-                bound: f32::INFINITY,
-            },
-        );
-        let around = &mut self.around[keep];
-        around.candidates.extend(candidates);
-        // What both did not know costs at least the bound of each. How much that makes it cost to merge with the two together
-        // rises or falls with the weight of the third, so it is least for the lightest or for an endless weight.
-        let least = |third: f32| {
-            ((weight + third) * around.bound + (other_weight + third) * bound - third * cost) / (total + third)
-        };
-        let bound = smaller(least(self.lightest), around.bound + bound - cost);
-        around.bound = bound;
-    }
-
-    /// Compares the clusters that know too little with all others.
-    fn look_around(&mut self) {
-        if !self.alive.iter().any(|&slot| self.around[slot as usize].is_lost()) {
-            return;
-        }
-        self.compact();
-        let lost: Vec<usize> = (0..self.alive.len())
-            .filter(|&slot| self.around[slot].is_lost())
-            .collect();
-        let squares: Vec<f32> = self.centres.par_chunks(self.dim).map(square).collect();
-        let block = (lost.len() / 8).clamp(32, ROWS);
-        let found: Vec<Vec<Around>> = lost
-            .par_chunks(block)
-            .map(|block| self.search(block, &squares))
-            .collect();
-        for (&slot, around) in lost.iter().zip(found.into_iter().flatten()) {
-            self.around[slot] = around;
-        }
-    }
-
-    /// Moves all clusters together. A product reads every centre anyway.
-    fn compact(&mut self) {
-        if self.alive.len() == self.weights.len() {
-            return;
-        }
-        let mut moved_to = vec![0u32; self.weights.len()];
-        for (to, &from) in self.alive.iter().enumerate() {
-            let from = from as usize;
-            moved_to[from] = to as u32;
-            self.centres
-                .copy_within(from * self.dim..(from + 1) * self.dim, to * self.dim);
-            self.weights[to] = self.weights[from];
-            self.around.swap(to, from);
-            self.first_points[to] = self.first_points[from];
-        }
-        let n = self.alive.len();
-        self.centres.truncate(n * self.dim);
-        self.weights.truncate(n);
-        self.around.truncate(n);
-        self.first_points.truncate(n);
-        self.alive = (0..n as u32).collect();
-        for candidate in self.around.iter_mut().flat_map(|around| &mut around.candidates) {
-            candidate.slot = moved_to[candidate.slot as usize];
-        }
-    }
-
-    /// What is around the given clusters.
-    fn search(&self, slots: &[usize], squares: &[f32]) -> Vec<Around> {
-        let dim = self.dim;
-        let rows: Vec<f32> = slots
-            .iter()
-            .flat_map(|&slot| &self.centres[slot * dim..][..dim])
-            .copied()
-            .collect();
-        let mut tops: Vec<Top> = slots.iter().map(|_| Top::new()).collect();
-        let mut tile = vec![0.0; slots.len() * COLUMNS];
-        for (at, columns) in self.centres.chunks(COLUMNS * dim).enumerate() {
-            linalg::product(&rows, columns, dim, &mut tile, COLUMNS);
-            let (from, width) = (at * COLUMNS, columns.len() / dim);
-            for ((dots, top), &slot) in tile.chunks_exact(COLUMNS).zip(&mut tops).zip(slots) {
-                linalg::wide(Scan {
-                    top,
-                    slot,
-                    apart: self.apart,
-                    weight: self.weights[slot],
-                    square: squares[slot],
-                    from,
-                    dots: &dots[..width],
-                    weights: &self.weights[from..from + width],
-                    squares: &squares[from..from + width],
-                });
-            }
-        }
-        let settled = tops.into_iter().zip(slots).map(|(top, &slot)| {
-            let mut around = Around {
-                candidates: top.best,
-                bound: f32::INFINITY,
-            };
-            let centre = &self.centres[slot * dim..][..dim];
-            for candidate in &mut around.candidates {
-                let other = candidate.slot as usize;
-                let distance = linalg::wide(SquaredDistance(centre, &self.centres[other * dim..][..dim]));
-                candidate.cost = rise(self.weights[slot], self.weights[other], distance);
-            }
-            around.settle();
-            around
-        });
-        settled.collect()
-    }
-}
-
-/// The shape of a tile of products.
-const ROWS: usize = 256;
-const COLUMNS: usize = 512;
-
-/// The cheapest candidates so far, one more than a cluster keeps: that one is the bound.
+/// The cheapest candidates so far, one more than a cluster keeps: that one becomes the bound.
 struct Top {
     best: Vec<Candidate>,
-    /// What a candidate must cost less than.
+    /// A candidate that costs more is none.
     limit: f32,
 }
 
@@ -531,7 +615,7 @@ impl Top {
     fn new() -> Self {
         Self {
             best: Vec::with_capacity(KNOWN + 2),
-            limit: f32::INFINITY,
+            limit: f32::MAX,
         }
     }
 
@@ -543,10 +627,23 @@ impl Top {
             self.limit = last.cost;
         }
     }
+
+    fn into_around(self, slot: usize, clusters: &Clusters) -> Around {
+        let exact = |candidate: Candidate| Candidate {
+            cost: clusters.cost(slot, candidate.slot as usize),
+            ..candidate
+        };
+        let mut around = Around {
+            candidates: self.best.into_iter().map(exact).collect(),
+            bound: f32::INFINITY,
+        };
+        around.settle();
+        around
+    }
 }
 
-/// Looks for candidates of one cluster in a row of products.
-struct Scan<'a> {
+/// Offers one cluster a row of others.
+struct Offer<'a> {
     top: &'a mut Top,
     slot: usize,
     apart: usize,
@@ -558,65 +655,52 @@ struct Scan<'a> {
     squares: &'a [f32],
 }
 
-impl Work for Scan<'_> {
+impl Work for Offer<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Scan { top, slot, apart, .. } = self;
-        let cost = |dot: f32, weight: f32, square: f32| {
-            rise(self.weight, weight, larger(self.square + square - 2.0 * dot, 0.0))
-        };
-        let mut offer = |at: usize, cost: f32| {
-            let other = self.from + at;
-            if cost < top.limit && other != slot && (slot >= apart || other >= apart) {
-                let slot = other as u32;
-                top.insert(Candidate { cost, slot });
+        let top = self.top;
+        let mut limit = top.limit;
+        for (at, dots) in self.dots.chunks(LANES).enumerate() {
+            let at = at * LANES;
+            let others = dots.iter().zip(&self.weights[at..]).zip(&self.squares[at..]);
+            let mut costs = [f32::INFINITY; LANES];
+            for (cost, ((&dot, &weight), &square)) in costs.iter_mut().zip(others) {
+                *cost = rise(self.weight, weight, larger(self.square + square - 2.0 * dot, 0.0));
             }
-            top.limit
-        };
-        let mut limit = offer(0, f32::INFINITY);
-        let whole = self.dots.len() / LANES * LANES;
-        for at in (0..whole).step_by(LANES) {
-            let (dots, weights, squares) = (
-                &self.dots[at..][..LANES],
-                &self.weights[at..][..LANES],
-                &self.squares[at..][..LANES],
-            );
-            let mut costs = [0f32; LANES];
-            for lane in 0..LANES {
-                costs[lane] = cost(dots[lane], weights[lane], squares[lane]);
+            if !costs.iter().fold(false, |any, &cost| any | (cost <= limit)) {
+                continue;
             }
-            if costs.iter().fold(false, |any, &cost| any | (cost < limit)) {
-                for (lane, &cost) in costs.iter().enumerate() {
-                    limit = offer(at + lane, cost);
+            for (lane, &cost) in costs.iter().enumerate() {
+                let other = self.from + at + lane;
+                if cost <= limit && may_merge(self.slot, other, self.apart) {
+                    let slot = other as u32;
+                    top.insert(Candidate { cost, slot });
+                    limit = top.limit;
                 }
             }
-        }
-        for at in whole..self.dots.len() {
-            limit = offer(at, cost(self.dots[at], self.weights[at], self.squares[at]));
         }
     }
 }
 
-/// The rows less their mean: the nearer the origin, the less rounding there is in products.
+/// The rows less their mean: the nearer to the origin, the less rounding there is in dot products.
 fn centred(rows: &[f32], dim: usize) -> Vec<f32> {
     let mut mean = vec![0f64; dim];
     for row in rows.chunks_exact(dim) {
         mean.iter_mut().zip(row).for_each(|(sum, &v)| *sum += f64::from(v));
     }
-    let share = 1.0 / (rows.len() / dim) as f64;
-    let mean: Vec<f32> = mean.into_iter().map(|sum| (sum * share) as f32).collect();
-    rows.chunks_exact(dim)
-        .flat_map(|row| row.iter().zip(&mean).map(|(v, m)| v - m))
-        .collect()
+    let n = (rows.len() / dim) as f64;
+    let mean: Vec<f32> = mean.into_iter().map(|sum| (sum / n) as f32).collect();
+    let less = |row: &[f32]| row.iter().zip(&mean).map(|(v, m)| v - m).collect::<Vec<_>>();
+    rows.chunks_exact(dim).flat_map(less).collect()
 }
 
 fn square(row: &[f32]) -> f32 {
     row.iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>() as f32
 }
 
-/// The squared distance of two centres, which has the same bits for both.
+/// The squared distance of two rows.
 struct SquaredDistance<'a>(&'a [f32], &'a [f32]);
 
 impl Work for SquaredDistance<'_> {
@@ -625,15 +709,12 @@ impl Work for SquaredDistance<'_> {
     #[inline(always)]
     fn run(self) -> f32 {
         let mut lanes = [0f32; LANES];
-        let (a, b) = (self.0.chunks_exact(LANES), self.1.chunks_exact(LANES));
-        let rest = a.remainder().iter().zip(b.remainder());
-        let rest: f32 = rest.map(|(x, y)| (x - y) * (x - y)).sum();
-        for (x, y) in a.zip(b) {
+        for (x, y) in self.0.chunks(LANES).zip(self.1.chunks(LANES)) {
             for ((lane, x), y) in lanes.iter_mut().zip(x).zip(y) {
                 *lane += (x - y) * (x - y);
             }
         }
-        lanes.iter().sum::<f32>() + rest
+        lanes.iter().sum()
     }
 }
 
@@ -675,6 +756,7 @@ fn smallest(values: &[f32]) -> (usize, f32) {
 mod tests {
     use super::*;
     use crate::rng::Rng;
+    use serde_json::Value;
 
     /// Weighted points, the first `apart` of which never share a cluster.
     struct Case {
@@ -732,9 +814,9 @@ mod tests {
                 .into_tree(self.points())
         }
 
-        fn clusters(&self) -> Clusters {
+        fn plain(&self) -> Plain {
             let row = |row: &[f32]| row.iter().map(|&v| f64::from(v)).collect();
-            Clusters {
+            Plain {
                 centres: self.rows.chunks_exact(self.dim).map(row).collect(),
                 weights: self.weights.iter().map(|&w| f64::from(w)).collect(),
                 apart: self.apart,
@@ -742,14 +824,14 @@ mod tests {
         }
     }
 
-    /// Clusters in the plainest way, each under its first point.
-    struct Clusters {
+    /// Plain in the plainest way, each under its first point.
+    struct Plain {
         centres: Vec<Vec<f64>>,
         weights: Vec<f64>,
         apart: usize,
     }
 
-    impl Clusters {
+    impl Plain {
         fn cost(&self, a: usize, b: usize) -> f64 {
             let (wa, wb) = (self.weights[a], self.weights[b]);
             let pairs = self.centres[a].iter().zip(&self.centres[b]);
@@ -774,7 +856,7 @@ mod tests {
     /// Always the cheapest pair of all, the one with the lowest first points where several are.
     fn sequential(case: &Case) -> Tree {
         let n = case.points();
-        let mut clusters = case.clusters();
+        let mut clusters = case.plain();
         let mut alive: Vec<usize> = (0..n).collect();
         let mut node_of: Vec<usize> = (0..n).collect();
         let mut merges = Vec::new();
@@ -835,7 +917,7 @@ mod tests {
             (n, n - case.apart.max(1).min(n)),
             "merges are missing"
         );
-        let mut clusters = case.clusters();
+        let mut clusters = case.plain();
         let mut alive: Vec<usize> = (0..n).collect();
         let mut first_of: Vec<Option<usize>> = (0..n).map(Some).collect();
         let mut before = 0.0;
@@ -879,6 +961,43 @@ mod tests {
             for (way, tree) in [("chained", case.chained()), ("in rounds", case.in_rounds())] {
                 check(&case, &tree);
                 assert_same(&tree, &expected, &format!("case {at} {way}"));
+            }
+        }
+    }
+
+    #[test]
+    fn scipy_makes_the_same_merges() {
+        let goldens: Value = serde_json::from_str(include_str!("../../tests/goldens/ward.json")).unwrap();
+        let cases = goldens.as_array().unwrap();
+        assert_eq!(cases.len(), 5);
+        for (at, golden) in cases.iter().enumerate() {
+            let numbers = |value: &Value| -> Vec<f64> {
+                let values = value.as_array().unwrap().iter();
+                values.map(|v| v.as_f64().unwrap()).collect()
+            };
+            let points: Vec<Vec<f64>> = golden["points"].as_array().unwrap().iter().map(numbers).collect();
+            let case = Case {
+                rows: points.iter().flatten().map(|&v| v as f32).collect(),
+                dim: points[0].len(),
+                weights: numbers(&golden["weights"]).iter().map(|&w| w as f32).collect(),
+                apart: 0,
+            };
+            for tree in [case.chained(), case.in_rounds()] {
+                let expected = numbers(&golden["costs"]);
+                assert_eq!(tree.merges.len(), expected.len());
+                for (merge, cost) in tree.merges.iter().zip(expected) {
+                    assert!(
+                        (merge.cost - cost).abs() <= 1e-5 * cost + 1e-6,
+                        "case {at}: {merge:?} for {cost}"
+                    );
+                }
+                // Where there are weights, SciPy's nodes are of copies.
+                if let Some(expected) = golden["nodes"].as_array() {
+                    let sorted = |(a, b): (usize, usize)| vec![a.min(b) as f64, a.max(b) as f64];
+                    let found: Vec<Vec<f64>> = nodes(&tree).into_iter().map(sorted).collect();
+                    let expected: Vec<Vec<f64>> = expected.iter().map(numbers).collect();
+                    assert_eq!(found, expected, "case {at}");
+                }
             }
         }
     }
