@@ -224,7 +224,7 @@ impl Chain<'_> {
 }
 
 /// How many of the clusters around it a cluster knows.
-const KNOWN: usize = 8;
+const KNOWN: usize = 16;
 
 /// The shape of a tile of products.
 const ROWS: usize = 256;
@@ -444,10 +444,11 @@ impl Rounds {
             .flat_map(|row| (row..blocks.len()).map(move |column| (row, column)))
             .collect();
         tiles.into_par_iter().for_each(|(row, column)| {
-            let tile = linalg::dots(blocks[row], blocks[column], dim);
+            let (height, width) = (blocks[row].len() / dim, blocks[column].len() / dim);
+            let mut tile = vec![0.0; height * width];
+            linalg::product(blocks[row], blocks[column], dim, &mut tile, width);
             offer(row, column, &tile);
             if row < column {
-                let width = blocks[column].len() / dim;
                 let turned: Vec<f32> = (0..width)
                     .flat_map(|from| tile.iter().skip(from).step_by(width))
                     .copied()
@@ -659,26 +660,33 @@ impl Work for Offer<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
-        let top = self.top;
-        let mut limit = top.limit;
-        for (at, dots) in self.dots.chunks(LANES).enumerate() {
-            let at = at * LANES;
-            let others = dots.iter().zip(&self.weights[at..]).zip(&self.squares[at..]);
-            let mut costs = [f32::INFINITY; LANES];
-            for (cost, ((&dot, &weight), &square)) in costs.iter_mut().zip(others) {
-                *cost = rise(self.weight, weight, larger(self.square + square - 2.0 * dot, 0.0));
-            }
-            if !costs.iter().fold(false, |any, &cost| any | (cost <= limit)) {
-                continue;
-            }
-            for (lane, &cost) in costs.iter().enumerate() {
-                let other = self.from + at + lane;
-                if cost <= limit && may_merge(self.slot, other, self.apart) {
-                    let slot = other as u32;
-                    top.insert(Candidate { cost, slot });
-                    limit = top.limit;
-                }
+    fn run(mut self) {
+        let (chunks, rest) = self.dots.as_chunks::<LANES>();
+        for (at, dots) in chunks.iter().enumerate() {
+            self.offer(at * LANES, dots);
+        }
+        self.offer(chunks.len() * LANES, rest);
+    }
+}
+
+impl Offer<'_> {
+    /// Offers at most as many as there are lanes.
+    #[inline(always)]
+    fn offer(&mut self, at: usize, dots: &[f32]) {
+        let others = self.weights[at..][..dots.len()].iter().zip(&self.squares[at..]);
+        let mut costs = [f32::INFINITY; LANES];
+        for ((cost, &dot), (&weight, &square)) in costs.iter_mut().zip(dots).zip(others) {
+            *cost = rise(self.weight, weight, larger(self.square + square - 2.0 * dot, 0.0));
+        }
+        let limit = self.top.limit;
+        if !costs.iter().fold(false, |any, &cost| any | (cost <= limit)) {
+            return;
+        }
+        for (lane, &cost) in costs.iter().enumerate() {
+            let other = self.from + at + lane;
+            if cost <= self.top.limit && may_merge(self.slot, other, self.apart) {
+                let slot = other as u32;
+                self.top.insert(Candidate { cost, slot });
             }
         }
     }
@@ -692,8 +700,11 @@ fn centred(rows: &[f32], dim: usize) -> Vec<f32> {
     }
     let n = (rows.len() / dim) as f64;
     let mean: Vec<f32> = mean.into_iter().map(|sum| (sum / n) as f32).collect();
-    let less = |row: &[f32]| row.iter().zip(&mean).map(|(v, m)| v - m).collect::<Vec<_>>();
-    rows.chunks_exact(dim).flat_map(less).collect()
+    let mut rows = rows.to_vec();
+    for row in rows.chunks_exact_mut(dim) {
+        row.iter_mut().zip(&mean).for_each(|(v, m)| *v -= m);
+    }
+    rows
 }
 
 fn square(row: &[f32]) -> f32 {
@@ -709,10 +720,14 @@ impl Work for SquaredDistance<'_> {
     #[inline(always)]
     fn run(self) -> f32 {
         let mut lanes = [0f32; LANES];
-        for (x, y) in self.0.chunks(LANES).zip(self.1.chunks(LANES)) {
+        let ((a, rest_a), (b, rest_b)) = (self.0.as_chunks::<LANES>(), self.1.as_chunks::<LANES>());
+        for (x, y) in a.iter().zip(b) {
             for ((lane, x), y) in lanes.iter_mut().zip(x).zip(y) {
                 *lane += (x - y) * (x - y);
             }
+        }
+        for ((lane, x), y) in lanes.iter_mut().zip(rest_a).zip(rest_b) {
+            *lane += (x - y) * (x - y);
         }
         lanes.iter().sum()
     }
