@@ -398,6 +398,7 @@ fn how(method: &str, stop: Stop) -> String {
             rounds,
             converged: false,
         } => format!("{method}, not converged after {rounds} rounds"),
+        Stop::Likeliest { size } => format!("{method}, {size:.0} items a category"),
         Stop::Estimated {
             categories,
             labelled_accuracy,

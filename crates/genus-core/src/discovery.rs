@@ -1,9 +1,13 @@
 //! One method's answer.
 
+use std::cmp::Reverse;
 use std::fmt;
+use std::sync::Arc;
 
+use crate::calibration::{Calibration, Fitting, Points, Sorted};
 use crate::features::{Features, norm, scale_to_unit};
 use crate::task::{Task, class_means};
+use crate::taxonomy::{Assignment, Taxonomy};
 
 /// The mean of unit vectors is zero when it is shorter than this: what is left is rounding and has no direction.
 pub(crate) const VANISHED: f64 = 1e-6;
@@ -36,6 +40,14 @@ pub enum Category {
 }
 
 impl Category {
+    /// The category of this number when the known classes come first.
+    pub(crate) fn of(number: usize, known: usize) -> Self {
+        match number.checked_sub(known) {
+            None => Category::Known(number),
+            Some(group) => Category::Novel(group),
+        }
+    }
+
     /// Whether the category was named by the user or found.
     pub fn kind(self) -> Kind {
         match self {
@@ -52,6 +64,10 @@ pub struct Score {
     pub similarity: f32,
     /// By how much that exceeds the cosine with the best other category; negative where another centre is nearer.
     pub margin: f32,
+    /// How likely the item belongs there, where a [`Calibration`] says so.
+    pub probability: Option<f32>,
+    /// Whether that is so little that the item may belong nowhere; its category is then the best guess.
+    pub unsure: bool,
 }
 
 impl Score {
@@ -71,7 +87,17 @@ impl Score {
         } else {
             similarity
         };
-        Self { similarity, margin }
+        Self::plain(similarity, margin)
+    }
+
+    /// A score that says nothing about how likely it is.
+    pub(crate) fn plain(similarity: f32, margin: f32) -> Self {
+        Self {
+            similarity,
+            margin,
+            probability: None,
+            unsure: false,
+        }
     }
 }
 
@@ -103,6 +129,11 @@ pub enum Stop {
         /// The share of the labelled items that a clustering into so many puts right.
         labelled_accuracy: f64,
     },
+    /// The likeliest division of a tree was found.
+    Likeliest {
+        /// The number of points of a cluster, on average, that it was found with.
+        size: f64,
+    },
 }
 
 /// One method's answer: a category and a score for every query, a centre for every category, how it stopped.
@@ -115,6 +146,7 @@ pub struct Discovery {
     items: Vec<usize>,
     clusters: Vec<usize>,
     stop: Stop,
+    fitting: Option<Fitting>,
 }
 
 impl Discovery {
@@ -190,7 +222,103 @@ impl Discovery {
             items,
             clusters,
             stop,
+            fitting: None,
         }
+    }
+
+    /// Turns points that were sorted in the space of a calibration into an answer.
+    pub(crate) fn from_sorted(points: &Points, sorted: Sorted, calibration: Arc<Calibration>, size: f64) -> Self {
+        let known = points.known();
+        let groups = groups_by_size(&sorted.clusters[known..], |cluster| cluster >= known, sorted.count);
+        let of_point: Vec<usize> = sorted
+            .clusters
+            .iter()
+            .map(|&cluster| {
+                if cluster < known {
+                    cluster
+                } else {
+                    known + groups[cluster]
+                }
+            })
+            .collect();
+        let sorted = Sorted {
+            clusters: of_point,
+            count: sorted.count,
+        };
+        let categories = sorted.clusters[known..]
+            .iter()
+            .map(|&at| Category::of(at, known))
+            .collect();
+        let mut items = vec![0; sorted.count];
+        sorted.clusters[known..].iter().for_each(|&at| items[at] += 1);
+        Self {
+            known,
+            categories,
+            scores: calibration.scores(points, &sorted),
+            centres: Features::from_finite(points.dim(), sorted.centres(points)),
+            items,
+            stop: Stop::Likeliest { size },
+            fitting: Some(Fitting {
+                groups: points.groups(&sorted),
+                calibration,
+            }),
+            clusters: sorted.clusters,
+        }
+    }
+
+    /// The answer that assignments to the categories of a first answer's taxonomy give. Categories that got no item are
+    /// gone, unless they are known classes, and new ones are numbered anew from large to small.
+    pub(crate) fn from_assignments(first: &Self, assignments: &[Assignment], taxonomy: &Taxonomy) -> Self {
+        let known = first.known;
+        let count = taxonomy.entries().len();
+        let mut items = vec![0usize; count];
+        let mut earliest = vec![usize::MAX; count];
+        for (query, assignment) in assignments.iter().enumerate() {
+            items[assignment.category] += 1;
+            earliest[assignment.category] = earliest[assignment.category].min(query);
+        }
+        let mut order: Vec<usize> = (known..count).filter(|&category| items[category] > 0).collect();
+        order.sort_by_key(|&category| (Reverse(items[category]), earliest[category]));
+        let order: Vec<usize> = (0..known).chain(order).collect();
+        let mut number = vec![usize::MAX; count];
+        order
+            .iter()
+            .enumerate()
+            .for_each(|(at, &category)| number[category] = at);
+        let places = assignments.iter().map(|assignment| number[assignment.category]);
+        // A method may have left several prototypes in one cluster.
+        let cluster_of = |at: usize| {
+            if at < known {
+                first.clusters[at]
+            } else {
+                known + assignments.len() + at
+            }
+        };
+        let clusters: Vec<usize> = (0..known).chain(places.clone()).map(cluster_of).collect();
+        Self {
+            known,
+            categories: places.map(|at| Category::of(at, known)).collect(),
+            scores: assignments.iter().map(|assignment| assignment.score).collect(),
+            centres: taxonomy.centres().select(&order),
+            items: order.iter().map(|&category| items[category]).collect(),
+            clusters: canonical(&clusters).0,
+            stop: first.stop,
+            fitting: taxonomy.fitting().map(|fitting| fitting.select(&order)),
+        }
+    }
+
+    /// The same categories, with centres and scores of all the queries of a task.
+    pub(crate) fn around_all_queries(self, task: &Task) -> Self {
+        Self::from_categories(task, self.categories, self.clusters, self.stop)
+    }
+
+    /// What it was sorted by, where the method knows how far items of one class lie apart.
+    pub fn calibration(&self) -> Option<&Calibration> {
+        self.fitting.as_ref().map(|fitting| &*fitting.calibration)
+    }
+
+    pub(crate) fn fitting(&self) -> Option<&Fitting> {
+        self.fitting.as_ref()
     }
 
     /// The category of every query.
@@ -273,7 +401,7 @@ fn groups_by_size(clusters: &[usize], chosen: impl Fn(usize) -> bool, count: usi
     clusters.iter().for_each(|&cluster| sizes[cluster] += 1);
     // Clusters are numbered by their first point, so a stable sort keeps the earlier one first.
     let mut order: Vec<usize> = (0..count).filter(|&cluster| chosen(cluster)).collect();
-    order.sort_by_key(|&cluster| std::cmp::Reverse(sizes[cluster]));
+    order.sort_by_key(|&cluster| Reverse(sizes[cluster]));
     let mut rank = vec![usize::MAX; count];
     order
         .iter()

@@ -117,9 +117,40 @@ pub enum DiscoverError {
         /// The memory they need.
         gibibytes: f64,
     },
+    /// A calibration of features of another width.
+    #[error("the calibration is of {calibration} features, the items have {task}")]
+    CalibrationWidth {
+        /// The calibration's features.
+        calibration: usize,
+        /// The task's features.
+        task: usize,
+    },
     /// The inputs do not make a task.
     #[error(transparent)]
     Task(#[from] TaskError),
+}
+
+/// Why there is no [`Calibration`](crate::Calibration).
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum CalibrationError {
+    /// Too few classes of at least two items.
+    #[error("a calibration needs at least {needed} classes of two or more items, and there are {found}")]
+    TooFewClasses {
+        /// How many it needs.
+        needed: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// Every class is one point again and again.
+    #[error("the items of every class are copies of each other, so there is no spread to learn")]
+    NoSpread,
+    /// Stored parts that do not make one.
+    #[error("it is no calibration: {problem}")]
+    Parts {
+        /// What is wrong.
+        problem: &'static str,
+    },
 }
 
 /// A parameter outside its range or not known to its method.
@@ -155,6 +186,28 @@ pub enum TaxonomyError {
     #[error("the known class `{name}` stands behind a new group; known classes come first")]
     KnownAfterNew {
         /// The class.
+        name: String,
+    },
+    /// A calibration of other features than the centres'.
+    #[error("the calibration is of {calibration} features, the centres have {centres}")]
+    CalibrationWidth {
+        /// The calibration's features.
+        calibration: usize,
+        /// The centres' features.
+        centres: usize,
+    },
+    /// Not one number of members a category.
+    #[error("there are {categories} categories but the members of {members}")]
+    MemberCount {
+        /// The number of categories.
+        categories: usize,
+        /// Of how many the members are told.
+        members: usize,
+    },
+    /// A category without members, or whose members agree more than perfectly.
+    #[error("category `{name}` needs at least one member and a mean no longer than 1")]
+    Members {
+        /// The category.
         name: String,
     },
     /// Two categories of one name.

@@ -28,9 +28,11 @@
 //! at any number of threads.
 
 mod brent;
+mod calibration;
 mod choice;
 mod cluster;
 mod discovery;
+pub mod eigen;
 pub mod episode;
 mod error;
 mod features;
@@ -44,8 +46,11 @@ mod task;
 mod taxonomy;
 mod two_step;
 
+pub use calibration::{
+    Calibration, CalibrationParts, CalibrationSettings, Centre, ClusterSize, Knowledge, MergeTree, Source,
+};
 pub use discovery::{Category, Discovery, Kind, Score, Stop};
-pub use error::{DiscoverError, FeatureError, ParameterError, TaskError, TaxonomyError};
+pub use error::{CalibrationError, DiscoverError, FeatureError, ParameterError, TaskError, TaxonomyError};
 pub use features::Features;
 pub use methods::Discover;
 pub use real_time::{RealTime, Rule};

@@ -4,11 +4,13 @@
 //! the largest similarity between two prototypes, both SHC (t = 0) and UKC put the query with its nearest prototype when
 //! s > b, and by itself otherwise.
 
+use crate::calibration::Knowledge;
 use crate::discovery::{Category, Score};
 use crate::error::{DiscoverError, FeatureError, TaskError};
 use crate::features::{Features, scale_to_unit};
 use crate::methods::{BoostBlock, RankStat};
 use crate::task::Task;
+use crate::taxonomy::{Assignment, Taxonomy};
 
 /// How a single query is judged.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,12 +28,16 @@ pub enum Rule {
     },
     /// It belongs to the class whose prototype has the same ranking of nearest classes (RankStat).
     Ranking(RankStat),
+    /// It belongs to the best class when that is likelier than not.
+    Calibrated(Knowledge),
 }
 
 /// Judges single queries against the prototypes of a task.
 #[derive(Clone, Debug)]
 pub struct RealTime {
     rule: Rule,
+    /// The known classes as a calibration sees them.
+    calibrated: Option<Taxonomy>,
     prototypes: Features,
     /// What the best similarity must exceed, with the lower class of the closest pair for exact ties.
     limit: (f32, usize),
@@ -44,8 +50,12 @@ impl RealTime {
         let known = task.known();
         let mut limit = (f32::NEG_INFINITY, 0);
         let mut keys = Vec::new();
+        let mut calibrated = None;
         match &rule {
             Rule::Always => {}
+            Rule::Calibrated(knowledge) => {
+                calibrated = Some(Taxonomy::of_examples(task, knowledge.of_examples(task)?));
+            }
             Rule::Nearest {
                 boost,
                 block,
@@ -79,6 +89,7 @@ impl RealTime {
         let prototypes = task.points().values()[..known * task.dim()].to_vec();
         Ok(Self {
             rule,
+            calibrated,
             prototypes: Features::from_finite(task.dim(), prototypes),
             limit,
             keys,
@@ -102,6 +113,10 @@ impl RealTime {
                 value: query[column],
             }));
         }
+        if let Some(taxonomy) = &self.calibrated {
+            let found = taxonomy.assign(&Features::from_finite(query.len(), query.to_vec()))?;
+            return Ok(judgement(found[0]));
+        }
         let mut unit = query.to_vec();
         if !scale_to_unit(&mut unit) {
             return Err(TaskError::Queries(FeatureError::ZeroRow { row: 0 }));
@@ -110,21 +125,33 @@ impl RealTime {
         Ok(self.judge_dots(&dots))
     }
 
-    /// The judgement of every query of a task that has the same known classes.
+    /// The judgement of every query of a task that has the same known classes, each with its score.
+    pub fn judge_each(&self, task: &Task) -> Vec<(Option<usize>, Score)> {
+        let known = self.prototypes.rows();
+        match &self.calibrated {
+            Some(taxonomy) => {
+                let queries = task.points().values()[known * task.dim()..].to_vec();
+                let found = taxonomy.assign(&Features::from_finite(task.dim(), queries));
+                // The queries of a task have a direction and the width of its examples, so there is nothing to go wrong.
+                found.unwrap_or_default().into_iter().map(judgement).collect()
+            }
+            None => (known..task.points().rows())
+                .map(|point| self.judge_dots(task.prototype_dots(point)))
+                .collect(),
+        }
+    }
+
+    /// The category of every query of a task that has the same known classes.
     pub fn judge_all(&self, task: &Task) -> Vec<Category> {
-        (self.prototypes.rows()..task.points().rows())
-            .map(|point| match self.judge_dots(task.prototype_dots(point)).0 {
-                Some(class) => Category::Known(class),
-                None => Category::Novel(0),
-            })
-            .collect()
+        let category = |(class, _): (Option<usize>, Score)| class.map_or(Category::Novel(0), Category::Known);
+        self.judge_each(task).into_iter().map(category).collect()
     }
 
     fn judge_dots(&self, dots: &[f32]) -> (Option<usize>, Score) {
         let class = nearest(dots);
         let score = Score::of(class, dots.iter().copied());
         let known = match &self.rule {
-            Rule::Always => true,
+            Rule::Always | Rule::Calibrated(_) => true,
             Rule::Nearest { min_similarity, .. } => {
                 let (limit, lower) = self.limit;
                 let similarity = dots[class];
@@ -141,6 +168,11 @@ impl RealTime {
         };
         (known.then_some(class), score)
     }
+}
+
+/// What an assignment to one of the known classes says: an item that is not likely of its class is new.
+fn judgement(found: Assignment) -> (Option<usize>, Score) {
+    ((!found.score.unsure).then_some(found.category), found.score)
 }
 
 /// The first of the largest values.

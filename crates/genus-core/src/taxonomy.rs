@@ -1,14 +1,18 @@
 //! The lasting result: categories with names and centres, to which further items can be assigned.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use crate::calibration::{Calibration, Fitting, Group, Points, Sorted};
 use crate::discovery::{Category, Discovery, Kind, Score};
 use crate::error::{FeatureError, TaskError, TaxonomyError};
 use crate::features::{Features, norm, scale_to_unit};
 use crate::linalg;
+use crate::task::Task;
 
 /// Rows that one thread assigns at a time.
 const BLOCK: usize = 512;
@@ -33,6 +37,7 @@ pub struct TaxonomyEntry {
 pub struct Taxonomy {
     entries: Vec<TaxonomyEntry>,
     centres: Features,
+    fitting: Option<Fitting>,
 }
 
 /// The category that an item was assigned to.
@@ -70,6 +75,26 @@ impl Taxonomy {
         Self {
             entries,
             centres: discovery.centres().clone(),
+            fitting: discovery.fitting().cloned(),
+        }
+    }
+
+    /// The known classes of a task as a calibration sees their examples.
+    pub(crate) fn of_examples(task: &Task, calibration: Arc<Calibration>) -> Self {
+        let points = Points::examples(task, calibration.space());
+        let prototypes = Sorted::prototypes(&points);
+        let entries = task.classes().iter().map(|class| TaxonomyEntry {
+            name: class.clone(),
+            kind: Kind::Known,
+            items: 0,
+        });
+        Self {
+            entries: entries.collect(),
+            centres: Features::from_finite(task.dim(), prototypes.centres(&points)),
+            fitting: Some(Fitting {
+                groups: points.groups(&prototypes),
+                calibration,
+            }),
         }
     }
 
@@ -98,7 +123,73 @@ impl Taxonomy {
                 name: twice.name.clone(),
             });
         }
-        Ok(Self { entries, centres })
+        Ok(Self {
+            entries,
+            centres,
+            fitting: None,
+        })
+    }
+
+    /// Lets a calibration judge what is assigned; its centres are then in the calibration's space. `members` has, for every
+    /// category, how many examples and items it was found with and the length of the mean of their unit rows.
+    pub fn with_calibration(
+        mut self,
+        calibration: Arc<Calibration>,
+        members: Vec<(f64, f64)>,
+    ) -> Result<Self, TaxonomyError> {
+        if calibration.dim() != self.centres.dim() {
+            return Err(TaxonomyError::CalibrationWidth {
+                calibration: calibration.dim(),
+                centres: self.centres.dim(),
+            });
+        }
+        if members.len() != self.entries.len() {
+            return Err(TaxonomyError::MemberCount {
+                categories: self.entries.len(),
+                members: members.len(),
+            });
+        }
+        let sensible =
+            |&(members, length): &(f64, f64)| members.is_finite() && members >= 1.0 && (0.0..=1.001).contains(&length);
+        if let Some(at) = members.iter().position(|group| !sensible(group)) {
+            return Err(TaxonomyError::Members {
+                name: self.entries[at].name.clone(),
+            });
+        }
+        let group = |(members, length)| Group { members, length };
+        self.fitting = Some(Fitting {
+            calibration,
+            groups: members.into_iter().map(group).collect(),
+        });
+        Ok(self)
+    }
+
+    /// What judges items that are assigned, if anything does.
+    pub fn calibration(&self) -> Option<&Arc<Calibration>> {
+        self.fitting.as_ref().map(|fitting| &fitting.calibration)
+    }
+
+    /// What [`with_calibration`](Self::with_calibration) was told of every category; empty without a calibration.
+    pub fn members(&self) -> Vec<(f64, f64)> {
+        let groups = self.fitting.iter().flat_map(|fitting| &fitting.groups);
+        groups.map(|group| (group.members, group.length)).collect()
+    }
+
+    pub(crate) fn fitting(&self) -> Option<&Fitting> {
+        self.fitting.as_ref()
+    }
+
+    /// The same categories with other numbers of items.
+    ///
+    /// # Panics
+    /// When there is not one number a category.
+    pub fn with_items(mut self, items: &[u64]) -> Self {
+        assert_eq!(items.len(), self.entries.len(), "one number a category");
+        self.entries
+            .iter_mut()
+            .zip(items)
+            .for_each(|(entry, &items)| entry.items = items);
+        self
     }
 
     /// The categories, known ones first.
@@ -153,32 +244,47 @@ impl Taxonomy {
                 queries: items.dim(),
             });
         }
-        let count = self.entries.len();
         let blocks: Vec<Vec<Assignment>> = items
             .values()
             .par_chunks(BLOCK * dim)
             .enumerate()
-            .map(|(block, rows)| {
-                let dots = linalg::dots(rows, self.centres.values(), dim);
-                let row_dots = rows.chunks_exact(dim).zip(dots.chunks_exact(count));
-                row_dots
-                    .enumerate()
-                    .map(|(row, (values, dots))| {
-                        let length = norm(values);
-                        if PLAIN_LENGTHS.contains(&length) {
-                            return Ok(best_of(dots, length));
-                        }
-                        let mut unit = values.to_vec();
-                        if !scale_to_unit(&mut unit) {
-                            let row = block * BLOCK + row;
-                            return Err(TaskError::Queries(FeatureError::ZeroRow { row }));
-                        }
-                        Ok(best_of(&linalg::dots(&unit, self.centres.values(), dim), 1.0))
-                    })
-                    .collect()
-            })
+            .map(|(block, rows)| self.assign_block(rows, block * BLOCK))
             .collect::<Result<_, _>>()?;
         Ok(blocks.concat())
+    }
+
+    /// Assigns a few rows, the first of which has this number.
+    fn assign_block(&self, rows: &[f32], first: usize) -> Result<Vec<Assignment>, TaskError> {
+        let (dim, count) = (self.centres.dim(), self.entries.len());
+        if let Some(fitting) = &self.fitting {
+            if let Some(row) = rows.chunks_exact(dim).position(|row| norm(row) == 0.0) {
+                return Err(TaskError::Queries(FeatureError::ZeroRow { row: first + row }));
+            }
+            let rows = fitting.calibration.space().apply(rows);
+            let expected = fitting.expected();
+            let dots = linalg::dots(&rows, self.centres.values(), dim);
+            let assignment = |cosines: &[f32]| {
+                let (category, score) = fitting.calibration.arrival(cosines, &expected);
+                Assignment { category, score }
+            };
+            return Ok(dots.chunks_exact(count).map(assignment).collect());
+        }
+        let dots = linalg::dots(rows, self.centres.values(), dim);
+        let row_dots = rows.chunks_exact(dim).zip(dots.chunks_exact(count));
+        row_dots
+            .enumerate()
+            .map(|(row, (values, dots))| {
+                let length = norm(values);
+                if PLAIN_LENGTHS.contains(&length) {
+                    return Ok(best_of(dots, length));
+                }
+                let mut unit = values.to_vec();
+                if !scale_to_unit(&mut unit) {
+                    return Err(TaskError::Queries(FeatureError::ZeroRow { row: first + row }));
+                }
+                Ok(best_of(&linalg::dots(&unit, self.centres.values(), dim), 1.0))
+            })
+            .collect()
     }
 
     /// Begins a pass that moves every centre to the mean of the items nearest to it. The prototypes of the known classes
@@ -192,15 +298,26 @@ impl Taxonomy {
         let mut refinement = Refinement {
             taxonomy: self,
             sums: vec![0.0; self.entries.len() * dim],
+            weights: vec![0.0; self.entries.len()],
             counts: vec![0; self.entries.len()],
         };
-        for (class, prototype) in prototypes.iter().enumerate().take(self.entries.len()) {
-            refinement.sums[class * dim..][..dim]
-                .iter_mut()
-                .zip(prototype)
-                .for_each(|(s, &v)| *s += f64::from(v));
+        let rows = self.in_space(prototypes.values());
+        for (class, prototype) in rows.chunks_exact(dim).enumerate().take(self.entries.len()) {
+            // Behind a calibrated prototype stand the examples that are not items.
+            let weight = self.fitting.as_ref().map_or(1.0, |fitting| {
+                (fitting.groups[class].members - self.entries[class].items as f64).max(1.0)
+            });
+            refinement.add_row(class, prototype, weight);
         }
         refinement
+    }
+
+    /// Rows as the centres see them: in the space of the calibration, if there is one.
+    fn in_space<'r>(&self, rows: &'r [f32]) -> Cow<'r, [f32]> {
+        match &self.fitting {
+            None => Cow::Borrowed(rows),
+            Some(fitting) => Cow::Owned(fitting.calibration.space().apply(rows)),
+        }
     }
 }
 
@@ -225,7 +342,7 @@ fn best_of(dots: &[f32], length: f64) -> Assignment {
     };
     Assignment {
         category,
-        score: Score { similarity, margin },
+        score: Score::plain(similarity, margin),
     }
 }
 
@@ -234,20 +351,28 @@ fn best_of(dots: &[f32], length: f64) -> Assignment {
 pub struct Refinement<'a> {
     taxonomy: &'a Taxonomy,
     sums: Vec<f64>,
+    weights: Vec<f64>,
     counts: Vec<u64>,
 }
 
 impl Refinement<'_> {
     /// Counts some items in.
     pub fn add(&mut self, items: &Features) -> Result<(), TaskError> {
-        let dim = items.dim();
-        for (row, assignment) in items.iter().zip(self.taxonomy.assign(items)?) {
+        let assignments = self.taxonomy.assign(items)?;
+        let rows = self.taxonomy.in_space(items.values());
+        for (row, assignment) in rows.chunks_exact(items.dim()).zip(assignments) {
             let length = norm(row);
-            let sum = &mut self.sums[assignment.category * dim..][..dim];
-            sum.iter_mut().zip(row).for_each(|(s, &v)| *s += f64::from(v) / length);
+            let scale = if length > 0.0 { length.recip() } else { 0.0 };
+            self.add_row(assignment.category, row, scale);
             self.counts[assignment.category] += 1;
         }
         Ok(())
+    }
+
+    fn add_row(&mut self, category: usize, row: &[f32], weight: f64) {
+        let sum = &mut self.sums[category * row.len()..][..row.len()];
+        sum.iter_mut().zip(row).for_each(|(s, &v)| *s += f64::from(v) * weight);
+        self.weights[category] += weight;
     }
 
     /// The taxonomy with its centres moved; a category that got nothing stays where it was.
@@ -260,11 +385,29 @@ impl Refinement<'_> {
             }
         }
         let entries = self.taxonomy.entries.iter().zip(&self.counts);
+        let fitting = self.taxonomy.fitting.as_ref().map(|fitting| Fitting {
+            groups: self.groups(fitting),
+            ..fitting.clone()
+        });
         Taxonomy {
+            fitting,
             entries: entries
                 .map(|(entry, &items)| TaxonomyEntry { items, ..entry.clone() })
                 .collect(),
             centres: Features::from_finite(dim, values),
         }
+    }
+    /// The members of the categories and the lengths of their means.
+    fn groups(&self, before: &Fitting) -> Vec<Group> {
+        let sums = self.sums.chunks_exact(self.taxonomy.centres.dim()).zip(&self.weights);
+        sums.zip(&before.groups)
+            .map(|((sum, &members), &before)| match members > 0.0 {
+                true => Group {
+                    members,
+                    length: sum.iter().map(|v| v * v).sum::<f64>().sqrt() / members,
+                },
+                false => before,
+            })
+            .collect()
     }
 }

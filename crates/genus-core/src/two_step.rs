@@ -1,16 +1,15 @@
 //! More items than a method can take at once: cluster a subset, assign the rest to its centres.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::choice::choice;
-use crate::discovery::{Category, Discovery};
+use crate::discovery::Discovery;
 use crate::error::DiscoverError;
 use crate::features::Features;
 use crate::methods::Discover;
 use crate::rng::Rng;
 use crate::task::Task;
-use crate::taxonomy::Taxonomy;
+use crate::taxonomy::{Assignment, Taxonomy};
 
 /// The stream of random numbers.
 const SUBSET: u64 = 0x73;
@@ -102,51 +101,21 @@ impl<M: Discover> Discover for TwoStep<M> {
         if self.centre_norm == CentreNorm::AuthorsColumns {
             taxonomy = taxonomy.with_authors_column_norm();
         }
-        let mut categories = Vec::with_capacity(task.queries());
+        let mut assignments = Vec::with_capacity(task.queries());
         for block in blocks() {
-            categories.extend(
-                taxonomy
-                    .assign(&block)?
-                    .iter()
-                    .map(|assignment| match assignment.category {
-                        class if class < known => Category::Known(class),
-                        other => Category::Novel(other - known),
-                    }),
-            );
+            assignments.extend(taxonomy.assign(&block)?);
         }
         if self.refine == 0 {
             // What the method decided stands, even where another centre is nearer.
-            for (&row, &category) in rows.iter().zip(first.categories()) {
-                categories[row] = category;
+            for (&row, (&category, &score)) in rows.iter().zip(first.categories().iter().zip(first.scores())) {
+                let category = taxonomy.index_of(category);
+                assignments[row] = Assignment { category, score };
             }
         }
-        number_by_size(&mut categories);
-        let clusters = (0..known)
-            .map(|class| first.prototype_clusters()[class])
-            .chain(categories.iter().map(|category| match *category {
-                Category::Known(class) => first.prototype_clusters()[class],
-                Category::Novel(group) => known + first.query_clusters().len() + group,
-            }))
-            .collect::<Vec<_>>();
-        let clusters = crate::discovery::canonical(&clusters).0;
-        Ok(Discovery::from_categories(task, categories, clusters, first.stop()))
-    }
-}
-
-/// Numbers the groups anew from large to small, the earlier first query first; groups without queries are gone.
-fn number_by_size(categories: &mut [Category]) {
-    let mut sizes: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
-    for (query, category) in categories.iter().enumerate() {
-        if let Category::Novel(group) = *category {
-            sizes.entry(group).or_insert((0, query)).0 += 1;
-        }
-    }
-    let mut order: Vec<usize> = sizes.keys().copied().collect();
-    order.sort_by_key(|group| (Reverse(sizes[group].0), sizes[group].1));
-    let number: BTreeMap<usize, usize> = order.into_iter().zip(0..).collect();
-    for category in categories {
-        if let Category::Novel(group) = category {
-            *group = number[group];
-        }
+        let whole = Discovery::from_assignments(&first, &assignments, &taxonomy);
+        Ok(match first.fitting() {
+            Some(_) => whole,
+            None => whole.around_all_queries(task),
+        })
     }
 }

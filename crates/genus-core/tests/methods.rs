@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 
 use common::{Cloud, Recipe};
 use genus_core::methods::{
-    Attach, BoostBlock, Gcd, KeyOrder, Linkage, METHODS, Method, MethodError, NumberOfCategories, RankStat,
+    Attach, BoostBlock, Calibrated, Gcd, KeyOrder, Linkage, METHODS, Method, MethodError, NumberOfCategories, RankStat,
     ReferenceSize, Remainder, Shc, SmallKnown, StopAt, Ukc,
 };
-use genus_core::{Discover, Discovery, Task};
+use genus_core::{CalibrationSettings, Centre, ClusterSize, Discover, Discovery, Knowledge, MergeTree, Task};
 
 /// Tasks on some of which every parameter makes a difference.
 fn tasks() -> Vec<Task> {
@@ -52,7 +52,7 @@ fn every_documented_default_is_the_default() {
         assert!(!entry.summary.is_empty());
     }
     let names: Vec<&str> = METHODS.iter().map(|entry| entry.name).collect();
-    assert_eq!(names, ["proto", "rankstat", "gcd", "shc", "ukc"]);
+    assert_eq!(names, ["proto", "rankstat", "gcd", "shc", "ukc", "calibrated"]);
 }
 
 #[test]
@@ -256,6 +256,62 @@ fn every_parameter_is_read() {
             ..RankStat::default()
         },
     );
+
+    check(
+        "calibrated:source=prior",
+        "calibrated",
+        &Calibrated {
+            knowledge: Knowledge::Prior,
+            ..Calibrated::default()
+        },
+    );
+    check(
+        "calibrated:refine=0",
+        "calibrated",
+        &Calibrated {
+            refine: 0,
+            ..Calibrated::default()
+        },
+    );
+    // The others are for the one who calibrates it.
+    for (text, settings) in [
+        (
+            "centre=task",
+            CalibrationSettings {
+                centre: Centre::Task,
+                ..CalibrationSettings::default()
+            },
+        ),
+        (
+            "directions=3",
+            CalibrationSettings {
+                directions: 3,
+                ..CalibrationSettings::default()
+            },
+        ),
+        (
+            "tree=average",
+            CalibrationSettings {
+                tree: MergeTree::Average,
+                ..CalibrationSettings::default()
+            },
+        ),
+        (
+            "size=ignored",
+            CalibrationSettings {
+                size: ClusterSize::Ignored,
+                ..CalibrationSettings::default()
+            },
+        ),
+    ] {
+        let method = Method::parse(&format!("calibrated:{text}"), 0).unwrap();
+        assert_eq!(method.calibration_settings(), Some(settings));
+        let name = text.split('=').next().unwrap();
+        checked.borrow_mut().insert(format!("calibrated:{name}"));
+    }
+    for other in ["calibrated:source=examples", "calibrated:source=prior", "shc"] {
+        assert_eq!(Method::parse(other, 0).unwrap().calibration_settings(), None);
+    }
 
     let all = METHODS
         .iter()

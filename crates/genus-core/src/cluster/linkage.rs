@@ -29,7 +29,7 @@ pub(crate) fn fast(task: &Task) -> Result<Vec<Merge>, DiscoverError> {
 
 /// Merges along nearest-neighbour chains in a square matrix: rows are contiguous, so that looking for a neighbour runs at
 /// the speed of memory.
-fn chain(mut similarity: Vec<f32>, n: usize) -> Vec<Merge> {
+pub(crate) fn chain(mut similarity: Vec<f32>, n: usize) -> Vec<Merge> {
     const DEAD: f32 = f32::NEG_INFINITY;
     (0..n).for_each(|i| similarity[i * n + i] = DEAD);
     let mut alive: Vec<usize> = (0..n).collect();

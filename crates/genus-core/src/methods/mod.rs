@@ -1,5 +1,6 @@
 //! The methods, all behind one trait, and the table by which they are found by name.
 
+mod calibrated;
 mod gcd;
 mod parameters;
 mod proto;
@@ -8,9 +9,11 @@ mod shc;
 mod ukc;
 
 use std::fmt;
+use std::sync::Arc;
 
 use thiserror::Error;
 
+pub use calibrated::Calibrated;
 pub use gcd::{Gcd, NumberOfCategories};
 pub use parameters::{Parameter, Values};
 pub use proto::Proto;
@@ -18,6 +21,7 @@ pub use rankstat::{KeyOrder, RankStat};
 pub use shc::{Attach, BoostBlock, Linkage, Remainder, Shc, SmallKnown, StopAt};
 pub use ukc::{ReferenceSize, Ukc};
 
+use crate::calibration::{Calibration, CalibrationSettings};
 use crate::discovery::Discovery;
 use crate::error::{DiscoverError, ParameterError};
 use crate::real_time::Rule;
@@ -37,18 +41,38 @@ pub struct MethodEntry {
     pub summary: &'static str,
     /// What can be set.
     pub parameters: &'static [Parameter],
-    build: fn(&Values, u64) -> Result<Built, ParameterError>,
+    build: fn(&Values, &Given) -> Result<Built, ParameterError>,
 }
 
-type Built = (Box<dyn Discover + Send>, Option<Rule>);
+/// What a method is given beside its parameters.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    /// The seed of what is random.
+    pub seed: u64,
+    /// What is known of the features.
+    pub calibration: Option<Arc<Calibration>>,
+}
 
-/// Every method, in the order of the paper's tables.
+impl Given {
+    /// A seed and nothing else.
+    pub fn seed(seed: u64) -> Self {
+        Self {
+            seed,
+            ..Self::default()
+        }
+    }
+}
+
+/// A method, its decision for single queries, and how it asks to be calibrated.
+type Built = (Box<dyn Discover + Send>, Option<Rule>, Option<CalibrationSettings>);
+
+/// Every method: those of the paper's tables in their order, then those that are not in the paper.
 pub const METHODS: &[MethodEntry] = &[
     MethodEntry {
         name: proto::NAME,
         summary: "ProtoNet: every query joins its nearest known class",
         parameters: proto::PARAMETERS,
-        build: |_, _| Ok((Box::new(Proto), Some(Rule::Always))),
+        build: |_, _| Ok((Box::new(Proto), Some(Rule::Always), None)),
     },
     MethodEntry {
         name: rankstat::NAME,
@@ -56,14 +80,14 @@ pub const METHODS: &[MethodEntry] = &[
         parameters: rankstat::PARAMETERS,
         build: |values, _| {
             let method = RankStat::from_values(values)?;
-            Ok((Box::new(method.clone()), Some(Rule::Ranking(method))))
+            Ok((Box::new(method.clone()), Some(Rule::Ranking(method)), None))
         },
     },
     MethodEntry {
         name: gcd::NAME,
         summary: "GCD: estimates the number of categories on the labelled items, then semi-supervised k-means",
         parameters: gcd::PARAMETERS,
-        build: |values, seed| Ok((Box::new(Gcd::from_values(values, seed)?), None)),
+        build: |values, given| Ok((Box::new(Gcd::from_values(values, given.seed)?), None, None)),
     },
     MethodEntry {
         name: shc::NAME,
@@ -72,17 +96,27 @@ pub const METHODS: &[MethodEntry] = &[
         build: |values, _| {
             let method = Shc::from_values(values)?;
             let rule = method.rule();
-            Ok((Box::new(method), Some(rule)))
+            Ok((Box::new(method), Some(rule), None))
         },
     },
     MethodEntry {
         name: ukc::NAME,
         summary: "UKC: k-means from the known classes, splitting clusters that are too large",
         parameters: ukc::PARAMETERS,
-        build: |values, seed| {
-            let method = Ukc::from_values(values, seed)?;
+        build: |values, given| {
+            let method = Ukc::from_values(values, given.seed)?;
             let rule = method.rule();
-            Ok((Box::new(method), rule))
+            Ok((Box::new(method), rule, None))
+        },
+    },
+    MethodEntry {
+        name: calibrated::NAME,
+        summary: "Calibrated: merges by how far items of one class lie apart",
+        parameters: calibrated::PARAMETERS,
+        build: |values, given| {
+            let (method, settings) = Calibrated::from_values(values, given.calibration.clone(), given.seed)?;
+            let rule = method.rule();
+            Ok((Box::new(method), Some(rule), settings))
         },
     },
 ];
@@ -92,6 +126,7 @@ pub struct Method {
     spec: String,
     discover: Box<dyn Discover + Send>,
     rule: Option<Rule>,
+    settings: Option<CalibrationSettings>,
 }
 
 /// A text that names no method.
@@ -111,6 +146,11 @@ pub enum MethodError {
 impl Method {
     /// Builds the method of a text such as `shc` or `ukc:alpha=1.3:first-alpha=1.4`.
     pub fn parse(spec: &str, seed: u64) -> Result<Self, MethodError> {
+        Self::with(spec, &Given::seed(seed))
+    }
+
+    /// The same with what else is known.
+    pub fn with(spec: &str, given: &Given) -> Result<Self, MethodError> {
         let mut parts = spec.split(':');
         let name = parts.next().unwrap_or_default();
         let entry = METHODS
@@ -118,17 +158,23 @@ impl Method {
             .find(|entry| entry.name == name)
             .ok_or_else(|| MethodError::Unknown { name: name.to_owned() })?;
         let values = Values::parse(entry.name, entry.parameters, parts)?;
-        let (discover, rule) = (entry.build)(&values, seed)?;
+        let (discover, rule, settings) = (entry.build)(&values, given)?;
         Ok(Self {
             spec: spec.to_owned(),
             discover,
             rule,
+            settings,
         })
     }
 
     /// The text it was built from.
     pub fn spec(&self) -> &str {
         &self.spec
+    }
+
+    /// How a calibration is to be made for the method, if it has a use for one.
+    pub fn calibration_settings(&self) -> Option<CalibrationSettings> {
+        self.settings
     }
 
     /// The decision for single queries in closed form, where the method has one.

@@ -3,7 +3,7 @@
 //! The products of rows or of columns, whichever are fewer, go into one symmetric matrix; a subspace iteration finds its
 //! largest eigenvectors. Everything is in double precision and every sum runs in a fixed order.
 
-use genus_core::{Features, rng::Rng};
+use genus_core::{Features, eigen::symmetric, rng::Rng};
 use rayon::prelude::*;
 
 /// Vectors that are iterated together. Convergence depends on the gap between the second eigenvalue and the first that is
@@ -145,7 +145,7 @@ fn leading(matrix: &[f64], size: usize) -> Vec<(f64, Vec<f64>)> {
         for image in &images {
             small.extend(basis.iter().map(|vector| dot(vector, image)));
         }
-        let turned = eigen(small, block);
+        let turned = symmetric(small, block);
         let turn = |vectors: &[Vec<f64>], weights: &[f64]| {
             let mut sum = vec![0.0; size];
             for (vector, &weight) in vectors.iter().zip(weights) {
@@ -199,56 +199,6 @@ fn orthonormalise(vectors: &mut [Vec<f64>]) {
         let factor = if left > 1e-12 * length { left.recip() } else { 0.0 };
         vector.iter_mut().for_each(|value| *value *= factor);
     }
-}
-
-/// All eigenvalues of a small symmetric matrix and their vectors, the largest first, by Jacobi's rotations.
-fn eigen(mut matrix: Vec<f64>, size: usize) -> Vec<(f64, Vec<f64>)> {
-    let mut vectors: Vec<Vec<f64>> = (0..size)
-        .map(|i| (0..size).map(|j| f64::from(u8::from(i == j))).collect())
-        .collect();
-    for _ in 0..60 {
-        let off: f64 = (0..size)
-            .flat_map(|i| (0..i).map(move |j| (i, j)))
-            .map(|(i, j)| matrix[i * size + j].powi(2))
-            .sum();
-        let trace: f64 = (0..size).map(|i| matrix[i * size + i].powi(2)).sum();
-        if off <= 1e-32 * trace {
-            break;
-        }
-        for p in 0..size {
-            for q in p + 1..size {
-                let across = matrix[p * size + q];
-                if across == 0.0 {
-                    continue;
-                }
-                let theta = (matrix[q * size + q] - matrix[p * size + p]) / (2.0 * across);
-                let tangent = if theta >= 0.0 { 1.0 } else { -1.0 } / (theta.abs() + theta.hypot(1.0));
-                let cosine = tangent.hypot(1.0).recip();
-                let sine = tangent * cosine;
-                for k in 0..size {
-                    let (a, b) = (matrix[k * size + p], matrix[k * size + q]);
-                    matrix[k * size + p] = cosine * a - sine * b;
-                    matrix[k * size + q] = sine * a + cosine * b;
-                }
-                for k in 0..size {
-                    let (a, b) = (matrix[p * size + k], matrix[q * size + k]);
-                    matrix[p * size + k] = cosine * a - sine * b;
-                    matrix[q * size + k] = sine * a + cosine * b;
-                }
-                let (left, right) = vectors.split_at_mut(q);
-                for (a, b) in left[p].iter_mut().zip(&mut right[0]) {
-                    (*a, *b) = (cosine * *a - sine * *b, sine * *a + cosine * *b);
-                }
-            }
-        }
-    }
-    let mut pairs: Vec<(f64, Vec<f64>)> = vectors
-        .into_iter()
-        .enumerate()
-        .map(|(i, v)| (matrix[i * size + i], v))
-        .collect();
-    pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
-    pairs
 }
 
 /// The sum of the rows, each times its weight.

@@ -1,0 +1,321 @@
+//! Learning from base classes: trials whose outcome is known.
+
+use rayon::prelude::*;
+
+use super::cut::{Candidates, ClusterSize, Cut, MERGE, MergeTree};
+use super::logistic::Observation;
+use super::membership::{MEMBER, best_group};
+use super::points::{PASSES, Points, Sorted};
+use super::space::{Space, mean_of, within_variance};
+use super::{CalibrationSettings, Centre};
+use crate::features::Features;
+use crate::rng::Rng;
+
+/// Streams of random numbers.
+const HALVES: u64 = 0x68;
+const TRIAL: u64 = 0x74;
+
+/// Trials of each half of the base classes.
+const TRIALS: u64 = 60;
+/// Points of a trial at most, so that their matrix of products is kept.
+const MOST_POINTS: usize = 2000;
+/// Queries of a class at most.
+const MOST_QUERIES: usize = 60;
+/// One outlier among so many queries at most.
+const MOST_OUTLIERS: usize = 8;
+/// Numbers of examples and of new classes that are tried.
+const SHOTS: [usize; 4] = [1, 2, 5, 10];
+const NEW: [usize; 6] = [0, 3, 5, 10, 20, 40];
+
+/// Items of base classes in a space, class by class.
+pub(super) struct Base<'a> {
+    half: &'a Half,
+    dim: usize,
+    centre: Centre,
+    classes: Vec<Vec<usize>>,
+}
+
+/// Examples and queries whose classes are known, the known ones first.
+pub(super) struct Trial {
+    points: Points,
+    /// The class of every point.
+    truth: Vec<usize>,
+    classes: usize,
+    /// Classes from this number on are outliers.
+    named: usize,
+    /// The variance within a class, summed over features.
+    pub(super) variance: f64,
+}
+
+impl<'a> Base<'a> {
+    pub(super) fn new(half: &'a Half, dim: usize, centre: Centre) -> Self {
+        let mut classes = vec![Vec::new(); half.classes];
+        let labelled = half.labels.iter().enumerate();
+        labelled.for_each(|(row, &label)| classes[label].push(row));
+        classes.retain(|items| items.len() > 1);
+        Self {
+            half,
+            dim,
+            centre,
+            classes,
+        }
+    }
+
+    /// A trial of random shape: two to ten known classes, none to forty new ones, one to ten examples, and either as many
+    /// queries of every class or a long tail.
+    pub(super) fn trial(&self, seed: u64, number: u64) -> Trial {
+        let mut rng = Rng::new(seed, &[TRIAL, number]);
+        let count = self.classes.len();
+        let way = 2 + rng.below(9.min(count - 1));
+        let new = NEW[rng.below(NEW.len())].min(count - way);
+        let shots = SHOTS[rng.below(SHOTS.len())];
+        let most = (MOST_POINTS / (way + new)).clamp(1, MOST_QUERIES);
+        let tail = rng.below(2) == 1;
+        let even = 3 + rng.below(most.saturating_sub(3).max(1));
+        let mut chosen = rng.sample(count, count);
+        let others = chosen.split_off(way + new);
+        let (mut support, mut labels) = (Vec::new(), Vec::new());
+        let (mut queries, mut truth) = (Vec::new(), Vec::new());
+        for (at, &class) in chosen.iter().enumerate() {
+            let items = &self.classes[class];
+            let order = rng.sample(items.len(), items.len());
+            // At least one item is left to be a query.
+            let examples = if at < way { shots.min(items.len() - 1) } else { 0 };
+            let left = items.len() - examples;
+            let wanted = if tail {
+                (most.min(left) as f64).powf(rng.unit()).round() as usize
+            } else {
+                even
+            };
+            for (place, &item) in order.iter().enumerate().take(examples + wanted.min(left)) {
+                if place < examples {
+                    support.push(items[item]);
+                    labels.push(at);
+                } else {
+                    queries.push(items[item]);
+                    truth.push(at);
+                }
+            }
+        }
+        // In every third trial some queries belong nowhere: each is the only one of its class.
+        let most = others.len().min(queries.len() / MOST_OUTLIERS);
+        let outliers = if rng.below(3) == 0 { rng.below(most + 1) } else { 0 };
+        for (at, &class) in others[..outliers].iter().enumerate() {
+            queries.push(self.classes[class][rng.below(self.classes[class].len())]);
+            truth.push(way + new + at);
+        }
+        let classes = way + new + outliers;
+        let examples = support.len();
+        let mut rows: Vec<f32> = support
+            .into_iter()
+            .chain(queries)
+            .flat_map(|item: usize| &self.half.rows[item * self.dim..][..self.dim])
+            .copied()
+            .collect();
+        let mut variance = self.half.variance;
+        if self.centre == Centre::Task {
+            rows = Space::centred_on(mean_of(&rows, self.dim)).apply(&rows);
+            let all: Vec<usize> = labels.iter().chain(&truth).copied().collect();
+            variance = within_variance(&rows, self.dim, &all, classes).unwrap_or(variance);
+        }
+        let (support, queries) = rows.split_at(examples * self.dim);
+        Trial {
+            points: Points::new(self.dim, support, &labels, way, queries),
+            truth: (0..way).chain(truth).collect(),
+            classes,
+            named: way + new,
+            variance,
+        }
+    }
+}
+
+impl Trial {
+    /// Points without outliers, with the class of every point, the known classes first.
+    pub(super) fn new(points: Points, truth: Vec<usize>, classes: usize, variance: f64) -> Self {
+        Self {
+            points,
+            truth,
+            classes,
+            named: classes,
+            variance,
+        }
+    }
+
+    /// What the merges of the trial's tree teach: how much of each was of one class.
+    pub(super) fn merges(&self, tree: MergeTree, size: ClusterSize) -> Vec<Observation<MERGE>> {
+        let points = &self.points;
+        let tree = points.tree(tree);
+        let size = match size {
+            ClusterSize::Settled => points.len() as f64 / self.classes as f64,
+            // Its logarithm never changes, so it gets no coefficient.
+            ClusterSize::Ignored => 1.0,
+        };
+        // The weight of every class in every node.
+        let mut shares: Vec<Vec<f64>> = self
+            .truth
+            .iter()
+            .zip(points.weights())
+            .map(|(&class, &weight)| {
+                let mut shares = vec![0.0; self.classes];
+                shares[class] = f64::from(weight);
+                shares
+            })
+            .collect();
+        let candidates = Candidates::new(&tree, points.weights(), self.variance);
+        let queries = (points.len() - points.known()).max(1) as f64;
+        tree.merges
+            .iter()
+            .zip(candidates.features(size))
+            .map(|(merge, features)| {
+                let (a, b) = (&shares[merge.left], &shares[merge.right]);
+                let (wa, wb): (f64, f64) = (a.iter().sum(), b.iter().sum());
+                let most = |shares: &[f64]| shares.iter().copied().fold(0.0, f64::max);
+                let same: f64 = a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>() / (wa * wb);
+                let observation = Observation {
+                    features,
+                    outcome: same,
+                    // A merge of mixed clusters says little, and one of large clusters decides about many points.
+                    weight: most(a) / wa * most(b) / wb * wa.min(wb) / queries,
+                };
+                shares.push(a.iter().zip(b).map(|(a, b)| a + b).collect());
+                observation
+            })
+            .collect()
+    }
+}
+
+impl Trial {
+    /// What the queries teach that come to the known classes one by one: whether the best class is theirs.
+    pub(super) fn arrivals(&self) -> Vec<Observation<MEMBER>> {
+        let points = &self.points;
+        let prototypes = Sorted::prototypes(points);
+        let groups = points.groups(&prototypes);
+        let expected: Vec<f64> = groups.iter().map(|group| group.expected(self.variance)).collect();
+        let classes = &self.truth[points.known()..];
+        let old = classes.iter().filter(|&&class| class < points.known()).count();
+        // Known and new weigh the same, however many there are of each.
+        let weight = |known: bool| 1.0 / (if known { old } else { classes.len() - old }) as f64;
+        let cosines = points.cosines_with(&prototypes.centres(points));
+        classes
+            .iter()
+            .zip(cosines.chunks_exact(points.known()))
+            .map(|(&class, cosines)| {
+                let (best, features) = best_group(cosines, &expected);
+                Observation {
+                    features,
+                    outcome: f64::from(u8::from(class == best)),
+                    weight: weight(class < points.known()),
+                }
+            })
+            .collect()
+    }
+
+    /// What the queries teach once they are sorted: whether their category is of their class.
+    pub(super) fn places(&self, cut: &Cut) -> Vec<Observation<MEMBER>> {
+        let points = &self.points;
+        let known = points.known();
+        let (sorted, _) = points.sort(
+            &Cut {
+                variance: self.variance,
+                ..cut.clone()
+            },
+            PASSES,
+        );
+        let mut counts = vec![0usize; sorted.count * self.classes];
+        for (point, &cluster) in sorted.clusters.iter().enumerate().skip(known) {
+            counts[cluster * self.classes + self.truth[point]] += 1;
+        }
+        // A known class's cluster stands for that class, a new one for what most of its members are, the first of equals.
+        let stands_for: Vec<usize> = (0..sorted.count)
+            .map(|cluster| match cluster < known {
+                true => cluster,
+                false => {
+                    let counts = &counts[cluster * self.classes..][..self.classes];
+                    (0..self.classes).fold(0, |best, class| if counts[class] > counts[best] { class } else { best })
+                }
+            })
+            .collect();
+        let queries = (points.len() - known).max(1) as f64;
+        let features = points.member_features(&sorted, self.variance);
+        let seen = (known..points.len()).zip(features);
+        seen.filter_map(|(point, features)| {
+            let (class, cluster) = (self.truth[point], sorted.clusters[point]);
+            let genuine = class < self.named && (cluster < known || class >= known);
+            Some(Observation {
+                features: features?,
+                outcome: f64::from(u8::from(genuine && stands_for[cluster] == class)),
+                weight: 1.0 / queries,
+            })
+        })
+        .collect()
+    }
+}
+
+/// Two halves of the classes, at random: each is judged in a space that was fitted on the other.
+pub(super) fn halves(classes: usize, seed: u64) -> [Vec<usize>; 2] {
+    let order = Rng::new(seed, &[HALVES]).sample(classes, classes);
+    let (first, second) = order.split_at(classes / 2);
+    [first.to_vec(), second.to_vec()]
+}
+
+/// The items of some classes, numbered anew in the order of `classes`.
+pub(super) fn select(items: &Features, labels: &[usize], classes: &[usize]) -> (Features, Vec<usize>) {
+    let most = labels.iter().max().map_or(0, |&last| last + 1);
+    let mut number = vec![usize::MAX; most];
+    classes.iter().enumerate().for_each(|(at, &class)| number[class] = at);
+    let rows: Vec<usize> = (0..labels.len())
+        .filter(|&row| number[labels[row]] != usize::MAX)
+        .collect();
+    let labels = rows.iter().map(|&row| number[labels[row]]).collect();
+    (items.select(&rows), labels)
+}
+
+/// Half of the base classes in the space of the other half.
+pub(super) struct Half {
+    pub(super) rows: Vec<f32>,
+    pub(super) labels: Vec<usize>,
+    pub(super) classes: usize,
+    pub(super) variance: f64,
+}
+
+impl Half {
+    /// The classes `judged` in the space that `settings` makes of the classes `fitted`; `None` when none varies.
+    pub(super) fn new(
+        items: &Features,
+        labels: &[usize],
+        fitted: &[usize],
+        judged: &[usize],
+        space: impl Fn(&Features, &[usize], usize) -> Space,
+    ) -> Option<Self> {
+        let (others, other_labels) = select(items, labels, fitted);
+        let space = space(&others, &other_labels, fitted.len());
+        let (own, labels) = select(items, labels, judged);
+        let rows = space.apply(own.values());
+        let variance = within_variance(&rows, items.dim(), &labels, judged.len())?;
+        Some(Self {
+            rows,
+            labels,
+            classes: judged.len(),
+            variance,
+        })
+    }
+}
+
+/// What `learn` says of every trial of every half, in order.
+pub(super) fn observe<T: Send>(
+    halves: &[Half],
+    dim: usize,
+    settings: CalibrationSettings,
+    learn: impl Fn(&Trial) -> Vec<T> + Sync,
+) -> Vec<T> {
+    let mut all = Vec::new();
+    for (at, half) in halves.iter().enumerate() {
+        let base = Base::new(half, dim, settings.centre);
+        let of_trials: Vec<Vec<T>> = (0..TRIALS)
+            .into_par_iter()
+            .map(|number| learn(&base.trial(settings.seed, 2 * number + at as u64)))
+            .collect();
+        all.extend(of_trials.into_iter().flatten());
+    }
+    all
+}

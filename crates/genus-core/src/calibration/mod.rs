@@ -1,0 +1,262 @@
+//! What is known of an encoder's features before a task begins: how far items of one class lie apart.
+
+mod cut;
+mod estimate;
+mod fit;
+mod logistic;
+mod membership;
+mod parts;
+mod points;
+mod space;
+
+use std::sync::Arc;
+
+use crate::choice::choice;
+use crate::discovery::Score;
+use crate::error::CalibrationError;
+use crate::features::Features;
+
+use cut::Cut;
+pub use cut::{ClusterSize, MergeTree};
+pub use estimate::Knowledge;
+use logistic::Observation;
+pub(crate) use membership::Group;
+use membership::MEMBER;
+pub use parts::CalibrationParts;
+pub(crate) use points::{PASSES, Points, Sorted};
+pub(crate) use space::Space;
+
+/// The share of the rightly placed items of base classes that are called unsure.
+const DOUBTED: f64 = 0.08;
+/// Base classes with at least two items that are needed: a half must still hold known and new classes.
+const FEWEST_CLASSES: usize = 8;
+
+/// How a calibration is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CalibrationSettings {
+    /// What is taken for the middle of all features.
+    pub centre: Centre,
+    /// Damp so many of the directions in which items of one class differ most.
+    pub directions: usize,
+    /// The tree that will be cut.
+    pub tree: MergeTree,
+    /// What is made of the size of clusters.
+    pub size: ClusterSize,
+    /// The seed of the trials.
+    pub seed: u64,
+}
+
+impl Default for CalibrationSettings {
+    fn default() -> Self {
+        Self {
+            centre: Centre::Base,
+            directions: 64,
+            tree: MergeTree::Ward,
+            size: ClusterSize::Settled,
+            seed: 0,
+        }
+    }
+}
+
+choice! {
+    /// What is taken for the middle of all features and subtracted.
+    Centre {
+        /// The mean of the base classes.
+        Base = "base",
+        /// The mean of a task's own items.
+        Task = "task",
+        /// Nothing.
+        None = "none",
+    }
+}
+
+choice! {
+    /// What a calibration was learnt from.
+    Source {
+        /// Base classes, of which many items are known.
+        Base = "base",
+        /// The examples of the known classes of one task.
+        Examples = "examples",
+        /// Other encoders: there was one example a class.
+        Prior = "prior",
+    }
+}
+
+/// How far items of one class lie apart, and what that says about merges.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    source: Source,
+    centre: Centre,
+    /// From how many classes and items it was learnt.
+    learnt: (usize, usize),
+    space: Space,
+    cut: Cut,
+    /// The model of an item that comes to a group by itself.
+    arrivals: [f64; MEMBER],
+    /// The model of an item that was sorted with others.
+    places: [f64; MEMBER],
+    /// Below this probability a sorted item is unsure.
+    doubt: f64,
+}
+
+impl Calibration {
+    /// Learns from items of base classes; the classes are numbered from 0.
+    ///
+    /// Half of the classes make a space in which trials of the other half are judged, and the other way round: a space
+    /// fits its own classes better than any to come.
+    pub fn fit(items: &Features, labels: &[usize], settings: CalibrationSettings) -> Result<Self, CalibrationError> {
+        let classes = labels.iter().max().map_or(0, |&last| last + 1);
+        let mut counts = vec![0usize; classes];
+        labels.iter().for_each(|&label| counts[label] += 1);
+        let usable: Vec<usize> = (0..classes).filter(|&class| counts[class] > 1).collect();
+        if usable.len() < FEWEST_CLASSES {
+            return Err(CalibrationError::TooFewClasses {
+                needed: FEWEST_CLASSES,
+                found: usable.len(),
+            });
+        }
+        let dim = items.dim();
+        let (items, labels) = fit::select(items, labels, &usable);
+        let space = |items: &Features, labels: &[usize], classes| {
+            Space::fit(
+                items,
+                labels,
+                classes,
+                settings.directions,
+                settings.centre == Centre::Base,
+            )
+        };
+        let [first, second] = fit::halves(usable.len(), settings.seed);
+        let halves: Vec<fit::Half> = [(&first, &second), (&second, &first)]
+            .into_iter()
+            .map(|(fitted, judged)| fit::Half::new(&items, &labels, fitted, judged, space))
+            .collect::<Option<_>>()
+            .ok_or(CalibrationError::NoSpread)?;
+        let variances = fit::observe(&halves, dim, settings, |trial| vec![trial.variance]);
+        let merges = fit::observe(&halves, dim, settings, |trial| {
+            trial.merges(settings.tree, settings.size)
+        });
+        let cut = Cut {
+            tree: settings.tree,
+            size: settings.size,
+            model: logistic::fit(&merges).ok_or(CalibrationError::NoSpread)?,
+            variance: variances.iter().sum::<f64>() / variances.len() as f64,
+        };
+        let arrivals = logistic::fit(&fit::observe(&halves, dim, settings, fit::Trial::arrivals));
+        let seen = fit::observe(&halves, dim, settings, |trial| trial.places(&cut));
+        let (arrivals, places) = arrivals.zip(logistic::fit(&seen)).ok_or(CalibrationError::NoSpread)?;
+        Ok(Self {
+            source: Source::Base,
+            centre: settings.centre,
+            learnt: (usable.len(), labels.len()),
+            space: space(&items, &labels, usable.len()),
+            cut,
+            arrivals,
+            places,
+            doubt: doubt(&seen, &places),
+        })
+    }
+
+    /// What it was learnt from.
+    pub fn source(&self) -> Source {
+        self.source
+    }
+
+    /// From how many classes it was learnt.
+    pub fn classes(&self) -> usize {
+        self.learnt.0
+    }
+
+    /// The variance within a class, summed over the features of its space.
+    pub fn variance(&self) -> f64 {
+        self.cut.variance
+    }
+
+    /// The number of features that it is of.
+    pub fn dim(&self) -> usize {
+        self.space.dim()
+    }
+
+    pub(crate) fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// How well every query fits its cluster.
+    pub(crate) fn scores(&self, points: &Points, sorted: &Sorted) -> Vec<Score> {
+        let cosines = points.cosines_with(&sorted.centres(points));
+        let seen = points.member_features(sorted, self.cut.variance);
+        let own = sorted.clusters[points.known()..].iter();
+        cosines
+            .chunks_exact(sorted.count)
+            .zip(seen)
+            .zip(own)
+            .map(|((cosines, seen), &own)| {
+                // An item that is all alone belongs nowhere.
+                let probability = seen.map_or(0.0, |seen| membership::chance(&self.places, &seen));
+                Score {
+                    probability: Some(probability),
+                    unsure: f64::from(probability) < self.doubt,
+                    ..Score::of(own, cosines.iter().copied())
+                }
+            })
+            .collect()
+    }
+
+    /// The best of some groups for an item that comes by itself, given its cosines with their means and the cosines that
+    /// are usual in them, and how well it fits.
+    pub(crate) fn arrival(&self, cosines: &[f32], expected: &[f64]) -> (usize, Score) {
+        let (best, seen) = membership::best_group(cosines, expected);
+        let probability = membership::chance(&self.arrivals, &seen);
+        let score = Score {
+            probability: Some(probability),
+            unsure: probability < 0.5,
+            ..Score::of(best, cosines.iter().copied())
+        };
+        (best, score)
+    }
+
+    /// Sorts points of its space; also the mean size of a cluster that was settled on.
+    pub(crate) fn sort(&self, points: &Points, passes: usize) -> (Sorted, f64) {
+        points.sort(&self.cut, passes)
+    }
+}
+/// The probability that so few of the rightly placed items stay below.
+fn doubt(seen: &[Observation<MEMBER>], model: &[f64; MEMBER]) -> f64 {
+    let right = seen.iter().filter(|o| o.outcome == 1.0);
+    let mut chances: Vec<(f64, f64)> = right
+        .map(|o| (f64::from(membership::chance(model, &o.features)), o.weight))
+        .collect();
+    chances.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let total: f64 = chances.iter().map(|c| c.1).sum();
+    let mut below = 0.0;
+    for (chance, weight) in chances {
+        below += weight;
+        if below > DOUBTED * total {
+            return chance;
+        }
+    }
+    0.5
+}
+
+/// A calibration with what it asks of every category.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Fitting {
+    pub(crate) calibration: Arc<Calibration>,
+    pub(crate) groups: Vec<Group>,
+}
+
+impl Fitting {
+    /// Some of the categories, in the given order.
+    pub(crate) fn select(&self, categories: &[usize]) -> Self {
+        Self {
+            calibration: self.calibration.clone(),
+            groups: categories.iter().map(|&category| self.groups[category]).collect(),
+        }
+    }
+
+    /// The cosine that is usual in every category.
+    pub(crate) fn expected(&self) -> Vec<f64> {
+        let of = |group: &Group| group.expected(self.calibration.cut.variance);
+        self.groups.iter().map(of).collect()
+    }
+}

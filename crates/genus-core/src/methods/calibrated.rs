@@ -1,0 +1,97 @@
+//! Calibrated discovery: one Ward tree, cut where merges stop being likely of one class.
+
+use std::sync::Arc;
+
+use super::Discover;
+use super::parameters::{Parameter, Values};
+use crate::calibration::{Calibration, CalibrationSettings, Knowledge, PASSES, Points, Source};
+use crate::discovery::Discovery;
+use crate::error::{DiscoverError, ParameterError};
+use crate::real_time::Rule;
+use crate::task::Task;
+
+pub(super) const NAME: &str = "calibrated";
+
+/// Merges by how far items of one class lie apart, which a [`Calibration`] knows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibrated {
+    /// What is known of the spread of a class.
+    pub knowledge: Knowledge,
+    /// Passes of moving every query to its nearest centre, at most. With 0 the tree alone decides: small clusters are not
+    /// dissolved, and none are joined.
+    pub refine: usize,
+}
+
+impl Default for Calibrated {
+    fn default() -> Self {
+        Self {
+            knowledge: Knowledge::default(),
+            refine: PASSES,
+        }
+    }
+}
+
+pub(super) const PARAMETERS: &[Parameter] = &[
+    Parameter::new(
+        "source",
+        "base",
+        "what it knows the spread of a class from: base classes (a calibration, where there is one)|examples|prior",
+    ),
+    Parameter::new("refine", "5", "most passes of moving queries to the nearest centre"),
+    Parameter::new(
+        "centre",
+        "base",
+        "in a bench, calibrate around the mean of base|task, or none",
+    ),
+    Parameter::new("directions", "64", "in a bench, damp so many directions within classes"),
+    Parameter::new("tree", "ward", "in a bench, calibrate for a ward|average tree"),
+    Parameter::new(
+        "size",
+        "settled",
+        "in a bench, let the size of clusters be settled|ignored",
+    ),
+];
+
+impl Calibrated {
+    /// The method of some parameters, and how it asks to be calibrated on base classes when it was not given a calibration.
+    pub(super) fn from_values(
+        values: &Values,
+        calibration: Option<Arc<Calibration>>,
+        seed: u64,
+    ) -> Result<(Self, Option<CalibrationSettings>), ParameterError> {
+        let default = CalibrationSettings::default();
+        let settings = CalibrationSettings {
+            centre: values.get("centre", default.centre)?,
+            directions: values.get("directions", default.directions)?,
+            tree: values.get("tree", default.tree)?,
+            size: values.get("size", default.size)?,
+            seed,
+        };
+        let refine = values.get("refine", PASSES)?;
+        let knowledge = match (values.get("source", Source::Base)?, calibration) {
+            (Source::Base, Some(calibration)) => Knowledge::Calibration(calibration),
+            (Source::Base, None) => return Ok((Self::of(Knowledge::Examples, refine), Some(settings))),
+            (Source::Examples, _) => Knowledge::Examples,
+            (Source::Prior, _) => Knowledge::Prior,
+        };
+        Ok((Self::of(knowledge, refine), None))
+    }
+
+    fn of(knowledge: Knowledge, refine: usize) -> Self {
+        Self { knowledge, refine }
+    }
+
+    /// The decision for a single query.
+    pub(super) fn rule(&self) -> Rule {
+        Rule::Calibrated(self.knowledge.clone())
+    }
+}
+
+impl Discover for Calibrated {
+    fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
+        let calibration = self.knowledge.of_task(task)?;
+        let points = Points::of(task, calibration.space());
+        let (sorted, size) = calibration.sort(&points, self.refine);
+        Ok(Discovery::from_sorted(&points, sorted, calibration, size))
+    }
+}
