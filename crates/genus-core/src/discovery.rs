@@ -259,7 +259,7 @@ impl Discovery {
             items,
             stop: Stop::Likeliest { size },
             fitting: Some(Fitting {
-                groups: points.groups(&sorted),
+                groups: points.affinity(&sorted).groups(),
                 calibration,
             }),
             clusters: sorted.clusters,

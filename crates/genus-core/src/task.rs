@@ -8,7 +8,7 @@ use crate::features::{Features, norm, scale_to_unit};
 use crate::linalg;
 
 /// Up to this many points the matrix of all dot products is kept (16 MiB) and shared by the methods of a task.
-const GRAM_LIMIT: usize = 2048;
+pub(crate) const GRAM_LIMIT: usize = 2048;
 
 /// The labelled examples of the known classes.
 #[derive(Clone, Debug, PartialEq)]

@@ -92,7 +92,7 @@ impl Taxonomy {
             entries: entries.collect(),
             centres: Features::from_finite(task.dim(), prototypes.centres(&points)),
             fitting: Some(Fitting {
-                groups: points.groups(&prototypes),
+                groups: points.affinity(&prototypes).groups(),
                 calibration,
             }),
         }

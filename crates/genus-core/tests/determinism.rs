@@ -6,13 +6,15 @@ use common::{Cloud, Recipe};
 use genus_core::methods::Method;
 use genus_core::{CentreNorm, Discover, Discovery, Subset, Task, TwoStep};
 
-const SPECS: [&str; 6] = [
+const SPECS: [&str; 8] = [
     "proto",
     "rankstat",
     "gcd:k-max=9:k-restarts=2:restarts=2",
     "gcd:k=dtc:k-max=7:restarts=1",
     "shc:attach=cosine",
     "ukc:restarts=3",
+    "calibrated",
+    "calibrated:source=prior",
 ];
 
 /// Tasks of different size: so small that nothing is shared among threads, with a matrix of all products so large that
@@ -35,7 +37,7 @@ fn methods() -> Vec<(String, Box<dyn Discover + Send>)> {
     for spec in SPECS {
         methods.push((spec.to_owned(), Box::new(Method::parse(spec, 5).unwrap())));
     }
-    for (spec, refine) in [("shc", 0), ("ukc:restarts=2", 2)] {
+    for (spec, refine) in [("shc", 0), ("ukc:restarts=2", 2), ("calibrated", 0), ("calibrated", 2)] {
         let two_step = TwoStep {
             method: Method::parse(spec, 5).unwrap(),
             subset: Subset::Random { size: 200, seed: 5 },
@@ -52,7 +54,7 @@ fn bits(discovery: &Discovery) -> (Vec<u32>, String) {
     let scores = discovery
         .scores()
         .iter()
-        .flat_map(|score| [score.similarity, score.margin]);
+        .flat_map(|score| [score.similarity, score.margin, score.probability.unwrap_or(-1.0)]);
     let numbers = scores
         .chain(discovery.centres().values().iter().copied())
         .map(f32::to_bits)

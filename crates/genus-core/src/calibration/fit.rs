@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::cut::{Candidates, ClusterSize, Cut, MERGE, MergeTree};
+use super::cut::{Candidates, Cut, MERGE};
 use super::logistic::Observation;
 use super::membership::{MEMBER, best_group};
 use super::points::{PASSES, Points, Sorted};
@@ -141,15 +141,20 @@ impl Trial {
         }
     }
 
+    /// The same cut with the variance of the trial.
+    fn own(&self, cut: &Cut) -> Cut {
+        Cut {
+            variance: self.variance,
+            ..cut.clone()
+        }
+    }
+
     /// What the merges of the trial's tree teach: how much of each was of one class.
-    pub(super) fn merges(&self, tree: MergeTree, size: ClusterSize) -> Vec<Observation<MERGE>> {
+    pub(super) fn merges(&self, cut: &Cut) -> Vec<Observation<MERGE>> {
         let points = &self.points;
-        let tree = points.tree(tree);
-        let size = match size {
-            ClusterSize::Settled => points.len() as f64 / self.classes as f64,
-            // Its logarithm never changes, so it gets no coefficient.
-            ClusterSize::Ignored => 1.0,
-        };
+        let cut = self.own(cut);
+        let tree = points.tree(cut.tree);
+        let size = points.len() as f64 / self.classes as f64;
         // The weight of every class in every node.
         let mut shares: Vec<Vec<f64>> = self
             .truth
@@ -161,7 +166,7 @@ impl Trial {
                 shares
             })
             .collect();
-        let candidates = Candidates::new(&tree, points.weights(), self.variance);
+        let candidates = Candidates::new(&tree, &cut, points.weights());
         let queries = (points.len() - points.known()).max(1) as f64;
         tree.merges
             .iter()
@@ -188,19 +193,21 @@ impl Trial {
     /// What the queries teach that come to the known classes one by one: whether the best class is theirs.
     pub(super) fn arrivals(&self) -> Vec<Observation<MEMBER>> {
         let points = &self.points;
-        let prototypes = Sorted::prototypes(points);
-        let groups = points.groups(&prototypes);
-        let expected: Vec<f64> = groups.iter().map(|group| group.expected(self.variance)).collect();
+        let affinity = points.affinity(&Sorted::prototypes(points));
+        let expected: Vec<f64> = affinity
+            .groups()
+            .iter()
+            .map(|group| group.expected(self.variance))
+            .collect();
         let classes = &self.truth[points.known()..];
         let old = classes.iter().filter(|&&class| class < points.known()).count();
         // Known and new weigh the same, however many there are of each.
         let weight = |known: bool| 1.0 / (if known { old } else { classes.len() - old }) as f64;
-        let cosines = points.cosines_with(&prototypes.centres(points));
-        classes
-            .iter()
-            .zip(cosines.chunks_exact(points.known()))
-            .map(|(&class, cosines)| {
-                let (best, features) = best_group(cosines, &expected);
+        (points.known()..points.len())
+            .map(|point| {
+                let cosines: Vec<f64> = (0..points.known()).map(|class| affinity.cosine(class, point)).collect();
+                let (best, features) = best_group(&cosines, &expected);
+                let class = self.truth[point];
                 Observation {
                     features,
                     outcome: f64::from(u8::from(class == best)),
@@ -214,13 +221,7 @@ impl Trial {
     pub(super) fn places(&self, cut: &Cut) -> Vec<Observation<MEMBER>> {
         let points = &self.points;
         let known = points.known();
-        let (sorted, _) = points.sort(
-            &Cut {
-                variance: self.variance,
-                ..cut.clone()
-            },
-            PASSES,
-        );
+        let (sorted, _) = points.sort(&self.own(cut), PASSES);
         let mut counts = vec![0usize; sorted.count * self.classes];
         for (point, &cluster) in sorted.clusters.iter().enumerate().skip(known) {
             counts[cluster * self.classes + self.truth[point]] += 1;
@@ -236,7 +237,7 @@ impl Trial {
             })
             .collect();
         let queries = (points.len() - known).max(1) as f64;
-        let features = points.member_features(&sorted, self.variance);
+        let features = points.member_features(&sorted, &points.affinity(&sorted), self.variance);
         let seen = (known..points.len()).zip(features);
         seen.filter_map(|(point, features)| {
             let (class, cluster) = (self.truth[point], sorted.clusters[point]);
@@ -249,6 +250,11 @@ impl Trial {
         })
         .collect()
     }
+}
+
+/// The size of the largest class that trials show, when the classes have so many items.
+pub(super) fn largest(sizes: &[usize]) -> f64 {
+    sizes.iter().copied().max().unwrap_or(0).min(MOST_QUERIES) as f64
 }
 
 /// Two halves of the classes, at random: each is judged in a space that was fitted on the other.

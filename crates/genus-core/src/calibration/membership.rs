@@ -44,10 +44,10 @@ pub(crate) fn member_features(cosine: f64, rival: Option<f64>, expected: f64, co
 
 /// The best of some groups for an item and what a model sees of it, given the cosines with their means and the cosines
 /// that are usual in them; the count is that of the groups. There must be one.
-pub(crate) fn best_group(cosines: &[f32], expected: &[f64]) -> (usize, [f64; MEMBER]) {
+pub(crate) fn best_group(cosines: &[f64], expected: &[f64]) -> (usize, [f64; MEMBER]) {
     let (mut best, mut second) = ((f64::NEG_INFINITY, 0), (f64::NEG_INFINITY, None));
     for (group, (&cosine, &usual)) in cosines.iter().zip(expected).enumerate() {
-        let fit = suits(f64::from(cosine), usual);
+        let fit = suits(cosine, usual);
         if fit > best.0 {
             if group > 0 {
                 second = (best.0, Some(best.1));
@@ -57,7 +57,7 @@ pub(crate) fn best_group(cosines: &[f32], expected: &[f64]) -> (usize, [f64; MEM
             second = (fit, Some(group));
         }
     }
-    let cosine = |group: usize| f64::from(cosines[group]);
+    let cosine = |group: usize| cosines[group];
     let seen = member_features(
         cosine(best.1),
         second.1.map(cosine),

@@ -50,7 +50,7 @@ impl Default for CalibrationSettings {
     fn default() -> Self {
         Self {
             centre: Centre::Base,
-            directions: 64,
+            directions: 32,
             tree: MergeTree::Ward,
             size: ClusterSize::Settled,
             seed: 0,
@@ -133,15 +133,15 @@ impl Calibration {
             .collect::<Option<_>>()
             .ok_or(CalibrationError::NoSpread)?;
         let variances = fit::observe(&halves, dim, settings, |trial| vec![trial.variance]);
-        let merges = fit::observe(&halves, dim, settings, |trial| {
-            trial.merges(settings.tree, settings.size)
-        });
-        let cut = Cut {
+        let mut cut = Cut {
             tree: settings.tree,
             size: settings.size,
-            model: logistic::fit(&merges).ok_or(CalibrationError::NoSpread)?,
+            model: Default::default(),
             variance: variances.iter().sum::<f64>() / variances.len() as f64,
+            largest: fit::largest(&counts),
         };
+        let merges = fit::observe(&halves, dim, settings, |trial| trial.merges(&cut));
+        cut.model = logistic::fit(&merges).ok_or(CalibrationError::NoSpread)?;
         let arrivals = logistic::fit(&fit::observe(&halves, dim, settings, fit::Trial::arrivals));
         let seen = fit::observe(&halves, dim, settings, |trial| trial.places(&cut));
         let (arrivals, places) = arrivals.zip(logistic::fit(&seen)).ok_or(CalibrationError::NoSpread)?;
@@ -183,20 +183,18 @@ impl Calibration {
 
     /// How well every query fits its cluster.
     pub(crate) fn scores(&self, points: &Points, sorted: &Sorted) -> Vec<Score> {
-        let cosines = points.cosines_with(&sorted.centres(points));
-        let seen = points.member_features(sorted, self.cut.variance);
-        let own = sorted.clusters[points.known()..].iter();
-        cosines
-            .chunks_exact(sorted.count)
+        let affinity = points.affinity(sorted);
+        let seen = points.member_features(sorted, &affinity, self.cut.variance);
+        (points.known()..points.len())
             .zip(seen)
-            .zip(own)
-            .map(|((cosines, seen), &own)| {
+            .map(|(point, seen)| {
                 // An item that is all alone belongs nowhere.
                 let probability = seen.map_or(0.0, |seen| membership::chance(&self.places, &seen));
+                let cosines = (0..sorted.count).map(|cluster| affinity.cosine(cluster, point) as f32);
                 Score {
                     probability: Some(probability),
                     unsure: f64::from(probability) < self.doubt,
-                    ..Score::of(own, cosines.iter().copied())
+                    ..Score::of(sorted.clusters[point], cosines)
                 }
             })
             .collect()
@@ -205,7 +203,8 @@ impl Calibration {
     /// The best of some groups for an item that comes by itself, given its cosines with their means and the cosines that
     /// are usual in them, and how well it fits.
     pub(crate) fn arrival(&self, cosines: &[f32], expected: &[f64]) -> (usize, Score) {
-        let (best, seen) = membership::best_group(cosines, expected);
+        let exact: Vec<f64> = cosines.iter().map(|&cosine| f64::from(cosine)).collect();
+        let (best, seen) = membership::best_group(&exact, expected);
         let probability = membership::chance(&self.arrivals, &seen);
         let score = Score {
             probability: Some(probability),

@@ -29,6 +29,8 @@ pub struct CalibrationParts {
     pub size: ClusterSize,
     /// The variance within a class, summed over features.
     pub variance: f64,
+    /// The number of points of the largest class that the model of merges was learnt from.
+    pub largest: f64,
     /// The coefficients of the model of merges.
     pub merges: [f64; MERGE],
     /// The coefficients of the model of an item that comes by itself.
@@ -53,6 +55,7 @@ impl Calibration {
             tree: self.cut.tree,
             size: self.cut.size,
             variance: self.cut.variance,
+            largest: self.cut.largest,
             merges: self.cut.model,
             arrivals: self.arrivals,
             places: self.places,
@@ -80,6 +83,9 @@ impl Calibration {
         if !(parts.variance.is_finite() && parts.variance > 0.0) {
             return wrong("the variance is not above 0");
         }
+        if !(parts.largest.is_finite() && parts.largest >= 1.0) {
+            return wrong("the largest class has no point");
+        }
         if !(0.0..=1.0).contains(&parts.doubt) {
             return wrong("the limit of doubt is not between 0 and 1");
         }
@@ -97,6 +103,7 @@ impl Calibration {
                 size: parts.size,
                 model: parts.merges,
                 variance: parts.variance,
+                largest: parts.largest,
             },
             arrivals: parts.arrivals,
             places: parts.places,

@@ -1,14 +1,16 @@
 //! The prototypes and queries of a task in a calibrated space.
 
-use super::cut::{Candidates, Cut, MergeTree, merge_features};
+use std::sync::OnceLock;
+
+use super::cut::{Candidates, Cut, MergeTree};
 use super::logistic::logit;
 use super::membership::{Group, MEMBER, member_features};
 use super::space::Space;
 use crate::cluster::linkage;
-use crate::cluster::ward::{Merge, Tree, ward};
+use crate::cluster::ward::{Merge, Tree, ward, ward_of_gram};
 use crate::features::{Features, norm, scale_to_unit};
 use crate::linalg;
-use crate::task::{Task, class_means};
+use crate::task::{GRAM_LIMIT, Task, class_means};
 
 /// Passes of moving every query to its nearest centre, at most.
 pub(crate) const PASSES: usize = 5;
@@ -23,40 +25,53 @@ pub(crate) struct Points {
     known: usize,
     rows: Vec<f32>,
     weights: Vec<f32>,
+    /// The dot products of all points, unless there are too many of them.
+    gram: OnceLock<Vec<f32>>,
 }
 
 impl Points {
     /// The points of a task in a space.
     pub(crate) fn of(task: &Task, space: &Space) -> Self {
-        let queries = &task.points().values()[task.known() * task.dim()..];
-        let support = space.apply(task.support().values());
-        Self::new(
-            task.dim(),
-            &support,
-            task.support_labels(),
-            task.known(),
-            &space.apply(queries),
-        )
+        Self::in_space(task, &task.points().values()[task.known() * task.dim()..], space)
     }
 
     /// The prototypes of a task in a space, without the queries.
     pub(crate) fn examples(task: &Task, space: &Space) -> Self {
-        let support = space.apply(task.support().values());
-        Self::new(task.dim(), &support, task.support_labels(), task.known(), &[])
+        Self::in_space(task, &[], space)
+    }
+
+    fn in_space(task: &Task, queries: &[f32], space: &Space) -> Self {
+        // Queries and examples go into the space together, behind the room for the prototypes.
+        let (dim, known) = (task.dim(), task.known());
+        let mut rows = Vec::with_capacity(known * dim + queries.len() + task.support().values().len());
+        rows.resize(known * dim, 0.0);
+        rows.extend_from_slice(queries);
+        rows.extend_from_slice(task.support().values());
+        space.apply_to(&mut rows[known * dim..]);
+        let support = rows.split_off(known * dim + queries.len());
+        Self::with_room(dim, support, task.support_labels(), known, rows)
     }
 
     /// Examples and queries that are in the space already.
     pub(crate) fn new(dim: usize, support: &[f32], labels: &[usize], known: usize, queries: &[f32]) -> Self {
-        let mut rows = class_means(&Features::from_finite(dim, support.to_vec()), labels, known);
+        let mut rows = vec![0.0; known * dim];
+        rows.extend_from_slice(queries);
+        Self::with_room(dim, support.to_vec(), labels, known, rows)
+    }
+
+    /// Queries behind the room for the prototypes, which are the means of the examples.
+    fn with_room(dim: usize, support: Vec<f32>, labels: &[usize], known: usize, mut rows: Vec<f32>) -> Self {
+        let prototypes = class_means(&Features::from_finite(dim, support), labels, known);
+        rows[..known * dim].copy_from_slice(&prototypes);
         let mut weights = vec![0f32; known];
         labels.iter().for_each(|&class| weights[class] += 1.0);
-        weights.resize(known + queries.len() / dim, 1.0);
-        rows.extend_from_slice(queries);
+        weights.resize(rows.len() / dim, 1.0);
         Self {
             dim,
             known,
             rows,
             weights,
+            gram: OnceLock::new(),
         }
     }
 
@@ -76,15 +91,22 @@ impl Points {
         &self.weights
     }
 
-    pub(crate) fn row(&self, point: usize) -> &[f32] {
+    fn row(&self, point: usize) -> &[f32] {
         &self.rows[point * self.dim..][..self.dim]
+    }
+
+    /// All dot products, where they are kept. That depends on the number of points alone.
+    fn gram(&self) -> Option<&[f32]> {
+        let few = self.len() <= GRAM_LIMIT;
+        few.then(|| &**self.gram.get_or_init(|| linalg::gram(&self.rows, self.dim)))
     }
 
     /// The tree of their merges, in which known classes never meet.
     pub(super) fn tree(&self, kind: MergeTree) -> Tree {
-        match kind {
-            MergeTree::Ward => ward(&self.rows, self.dim, &self.weights, self.known),
-            MergeTree::Average => self.average_tree(),
+        match (kind, self.gram()) {
+            (MergeTree::Ward, Some(gram)) => ward_of_gram(gram, &self.weights, self.known),
+            (MergeTree::Ward, None) => ward(&self.rows, self.dim, &self.weights, self.known),
+            (MergeTree::Average, _) => self.average_tree(),
         }
     }
 
@@ -131,7 +153,7 @@ impl Points {
     /// to its nearest centre. Also the mean size of a cluster that was settled on.
     pub(crate) fn sort(&self, cut: &Cut, passes: usize) -> (Sorted, f64) {
         let start = self.len() as f64 / (3 * self.known.max(1)) as f64;
-        let division = Candidates::new(&self.tree(cut.tree), &self.weights, cut.variance).settle(cut, start);
+        let division = Candidates::new(&self.tree(cut.tree), cut, &self.weights).settle(start);
         let size = division.size;
         let mut sorted = Sorted::new(self, division.clusters);
         if passes == 0 {
@@ -143,76 +165,133 @@ impl Points {
                 break;
             }
         }
-        if size >= SMALL_PILE {
-            sorted.rejoin(self, size, cut);
+        if size >= SMALL_PILE && sorted.rejoin(self, size, cut) {
             sorted.pass(self);
         }
         (sorted, size)
     }
-}
 
-impl Points {
-    /// The groups that clusters are: their members, examples counted, and the lengths of their means.
-    pub(crate) fn groups(&self, sorted: &Sorted) -> Vec<Group> {
-        let (sums, weights) = sorted.sums(self);
-        let lengths = sums.chunks_exact(self.dim).map(length);
-        let group = |(length, members): (f64, f64)| Group {
-            members,
-            length: length / members,
+    /// What clusters have to do with points.
+    pub(crate) fn affinity(&self, sorted: &Sorted) -> Affinity {
+        let (n, count) = (self.len(), sorted.count);
+        let mut weights = vec![0f64; count];
+        for (&cluster, &weight) in sorted.clusters.iter().zip(&self.weights) {
+            weights[cluster] += f64::from(weight);
+        }
+        let mut dots = vec![0f32; count * n];
+        match self.gram() {
+            Some(gram) => {
+                let members = sorted.clusters.iter().zip(&self.weights);
+                for ((&cluster, &weight), row) in members.zip(gram.chunks_exact(n)) {
+                    let sums = &mut dots[cluster * n..][..n];
+                    sums.iter_mut().zip(row).for_each(|(sum, dot)| *sum += weight * dot);
+                }
+            }
+            None => {
+                let sums: Vec<f32> = sorted.sums(self).into_iter().map(|v| v as f32).collect();
+                let by_point = linalg::dots(&self.rows, &sums, self.dim);
+                for (point, row) in by_point.chunks_exact(count.max(1)).enumerate() {
+                    row.iter().enumerate().for_each(|(c, &dot)| dots[c * n + point] = dot);
+                }
+            }
+        }
+        let mut affinity = Affinity {
+            points: n,
+            dots,
+            lengths: Vec::new(),
+            weights,
         };
-        lengths.zip(weights).map(group).collect()
-    }
-
-    /// The cosines of every query with some centres of length one, a row a query.
-    pub(crate) fn cosines_with(&self, centres: &[f32]) -> Vec<f32> {
-        linalg::dots(&self.rows[self.known * self.dim..], centres, self.dim)
+        affinity.lengths = (0..count)
+            .map(|cluster| affinity.between(self, sorted, cluster)[cluster].max(0.0).sqrt())
+            .collect();
+        affinity
     }
 
     /// What a model of membership sees of every query in its cluster, the query itself left out; `None` where it is alone.
-    pub(crate) fn member_features(&self, sorted: &Sorted, variance: f64) -> Vec<Option<[f64; MEMBER]>> {
-        let dim = self.dim;
-        let (sums, weights) = sorted.sums(self);
-        let lengths: Vec<f64> = sums.chunks_exact(dim).map(length).collect();
-        let plain: Vec<f32> = sums.iter().map(|&v| v as f32).collect();
-        let queries = &self.rows[self.known * dim..];
-        let dots = linalg::dots(queries, &plain, dim);
-        let of_queries = queries.chunks_exact(dim).zip(dots.chunks_exact(sorted.count.max(1)));
-        of_queries
-            .zip(&sorted.clusters[self.known..])
-            .map(|((row, dots), &own)| {
-                let others = weights[own] - 1.0;
+    pub(crate) fn member_features(
+        &self,
+        sorted: &Sorted,
+        affinity: &Affinity,
+        variance: f64,
+    ) -> Vec<Option<[f64; MEMBER]>> {
+        (self.known..self.len())
+            .map(|point| {
+                let own = sorted.clusters[point];
+                let others = affinity.weights[own] - 1.0;
                 if others < 0.5 {
                     return None;
                 }
                 // The sum of the others is that of all less the query: its length and its product with the query follow.
-                let square: f64 = norm(row).powi(2);
-                let dot = f64::from(dots[own]) - square;
-                let left = (lengths[own].powi(2) - 2.0 * f64::from(dots[own]) + square)
-                    .max(0.0)
-                    .sqrt();
+                let square = norm(self.row(point)).powi(2);
+                let (whole, length) = (affinity.dot(own, point), affinity.lengths[own]);
+                let left = (length * length - 2.0 * whole + square).max(0.0).sqrt();
+                let cosine = if left > 0.0 { (whole - square) / left } else { 0.0 };
                 let group = Group {
                     members: others,
                     length: left / others,
                 };
                 let rivals = (0..sorted.count).filter(|&cluster| cluster != own);
-                let rival = rivals
-                    .map(|cluster| cosine(dots[cluster], lengths[cluster]))
-                    .reduce(f64::max);
-                let own_cosine = if left > 0.0 { dot / left } else { 0.0 };
-                Some(member_features(own_cosine, rival, group.expected(variance), others))
+                let rival = rivals.map(|cluster| affinity.cosine(cluster, point)).reduce(f64::max);
+                Some(member_features(cosine, rival, group.expected(variance), others))
             })
             .collect()
     }
 }
 
-/// A dot product with a vector of this length as a cosine; a vector without length is similar to nothing.
-fn cosine(dot: f32, length: f64) -> f64 {
-    if length > 0.0 { f64::from(dot) / length } else { 0.0 }
+/// The dot products of clusters' weighted sums with points.
+pub(crate) struct Affinity {
+    points: usize,
+    /// A row a cluster.
+    dots: Vec<f32>,
+    /// The lengths of the sums.
+    lengths: Vec<f64>,
+    /// The weights of the clusters.
+    weights: Vec<f64>,
 }
 
-/// The Euclidean length.
-fn length(values: &[f64]) -> f64 {
-    values.iter().map(|v| v * v).sum::<f64>().sqrt()
+impl Affinity {
+    fn dot(&self, cluster: usize, point: usize) -> f64 {
+        f64::from(self.dots[cluster * self.points + point])
+    }
+
+    /// The cosine of a point of length one with a cluster's centre; a centre that vanishes is similar to nothing.
+    pub(crate) fn cosine(&self, cluster: usize, point: usize) -> f64 {
+        match self.lengths[cluster] {
+            0.0 => 0.0,
+            length => self.dot(cluster, point) / length,
+        }
+    }
+
+    /// The dot products of the sum of one cluster with the sums of all.
+    fn between(&self, points: &Points, sorted: &Sorted, cluster: usize) -> Vec<f64> {
+        let mut sums = vec![0f64; sorted.count];
+        let row = &self.dots[cluster * self.points..][..self.points];
+        for ((&other, &weight), &dot) in sorted.clusters.iter().zip(&points.weights).zip(row) {
+            sums[other] += f64::from(weight) * f64::from(dot);
+        }
+        sums
+    }
+
+    /// The groups that the clusters are: their members, examples counted, and the lengths of their means.
+    pub(crate) fn groups(&self) -> Vec<Group> {
+        let group = |(&length, &members): (&f64, &f64)| Group {
+            members,
+            length: length / members,
+        };
+        self.lengths.iter().zip(&self.weights).map(group).collect()
+    }
+
+    /// The nearest of the allowed clusters for a point, the first of equally near ones.
+    fn nearest(&self, point: usize, allowed: impl Fn(usize) -> bool) -> Option<usize> {
+        let mut best = None;
+        for cluster in (0..self.lengths.len()).filter(|&cluster| allowed(cluster)) {
+            let cosine = self.cosine(cluster, point);
+            if best.is_none_or(|(_, most)| cosine > most) {
+                best = Some((cluster, cosine));
+            }
+        }
+        best.map(|(cluster, _)| cluster)
+    }
 }
 
 /// Points with their clusters. The cluster of a known class has the class's number.
@@ -244,27 +323,25 @@ impl Sorted {
         (self.clusters, self.count) = (clusters, count);
     }
 
-    /// The sums of the members and their weights, a row a cluster.
-    pub(crate) fn sums(&self, points: &Points) -> (Vec<f64>, Vec<f64>) {
+    /// The weighted sums of the members, a row a cluster.
+    fn sums(&self, points: &Points) -> Vec<f64> {
         let dim = points.dim;
         let mut sums = vec![0f64; self.count * dim];
-        let mut weights = vec![0f64; self.count];
         for (point, &cluster) in self.clusters.iter().enumerate() {
             let weight = f64::from(points.weights[point]);
-            weights[cluster] += weight;
             for (sum, &v) in sums[cluster * dim..][..dim].iter_mut().zip(points.row(point)) {
                 *sum += weight * f64::from(v);
             }
         }
-        (sums, weights)
+        sums
     }
 
     /// The centres: the mean directions of the members.
     pub(crate) fn centres(&self, points: &Points) -> Vec<f32> {
-        let (sums, _) = self.sums(points);
+        let sums = self.sums(points);
         let mut centres = Vec::with_capacity(sums.len());
         for sum in sums.chunks_exact(points.dim) {
-            let length = length(sum);
+            let length = sum.iter().map(|v| v * v).sum::<f64>().sqrt();
             let scale = if length > 0.0 { length.recip() } else { 0.0 };
             centres.extend(sum.iter().map(|v| (v * scale) as f32));
         }
@@ -275,50 +352,63 @@ impl Sorted {
     fn dissolve(&mut self, points: &Points, small: usize) {
         let mut sizes = vec![0usize; self.count];
         self.clusters.iter().for_each(|&cluster| sizes[cluster] += 1);
-        let kept: Vec<bool> = (0..self.count)
-            .map(|cluster| cluster < points.known || sizes[cluster] > small)
-            .collect();
-        if kept.iter().all(|&kept| kept) || !kept.contains(&true) {
+        let kept = |cluster: usize| cluster < points.known || sizes[cluster] > small;
+        if (0..self.count).all(kept) {
             return;
         }
-        let centres = self.centres(points);
-        let loose: Vec<usize> = (points.known..points.len())
-            .filter(|&point| !kept[self.clusters[point]])
-            .collect();
-        for (point, nearest) in loose.iter().zip(nearest(points, &loose, &centres, |c| kept[c])) {
-            self.clusters[*point] = nearest;
+        let affinity = points.affinity(self);
+        for point in points.known..points.len() {
+            if !kept(self.clusters[point]) {
+                // Without a cluster that is kept there is nowhere to go.
+                self.clusters[point] = affinity.nearest(point, kept).unwrap_or(self.clusters[point]);
+            }
         }
         self.number(points.known);
     }
 
-    /// Merges clusters that are likelier one class than two, the likeliest pair first; two known classes never.
+    /// Moves every query to its nearest centre; whether any moved.
+    fn pass(&mut self, points: &Points) -> bool {
+        let affinity = points.affinity(self);
+        let mut moved = false;
+        for point in points.known..points.len() {
+            let nearest = affinity.nearest(point, |_| true).unwrap_or(self.clusters[point]);
+            moved |= self.clusters[point] != nearest;
+            self.clusters[point] = nearest;
+        }
+        self.number(points.known);
+        moved
+    }
+
+    /// Merges clusters that are likelier one class than two, the likeliest pair first; two known classes never. Whether
+    /// there were any.
     ///
     /// The tree decided by what clusters looked like on the way; now they are complete.
-    fn rejoin(&mut self, points: &Points, size: f64, cut: &Cut) {
-        let (dim, known) = (points.dim, points.known);
-        let (mut sums, mut weights) = self.sums(points);
-        let odds = |sums: &[f64], weights: &[f64], a: usize, b: usize| {
+    fn rejoin(&mut self, points: &Points, size: f64, cut: &Cut) -> bool {
+        let (known, count) = (points.known, self.count);
+        let affinity = points.affinity(self);
+        let mut weights = affinity.weights.clone();
+        let mut dots: Vec<f64> = (0..count)
+            .flat_map(|cluster| affinity.between(points, self, cluster))
+            .collect();
+        let odds = |dots: &[f64], weights: &[f64], a: usize, b: usize| {
             let (wa, wb) = (weights[a], weights[b]);
-            let pairs = sums[a * dim..][..dim].iter().zip(&sums[b * dim..][..dim]);
-            let distance: f64 = pairs.map(|(x, y)| (x / wa - y / wb).powi(2)).sum();
+            let at = |i: usize, j: usize| dots[i * count + j] / (weights[i] * weights[j]);
+            let distance = (at(a, a) + at(b, b) - 2.0 * at(a, b)).max(0.0);
             let weight = wa * wb / (wa + wb);
-            logit(
-                &cut.model,
-                &merge_features(weight * distance / cut.variance, weight, size),
-            )
+            logit(&cut.model, &cut.features(weight * distance, weight, size))
         };
-        let mut alive: Vec<usize> = (0..self.count).collect();
-        let mut of_pair = vec![f64::NEG_INFINITY; self.count * self.count];
-        for b in known..self.count {
-            (0..b).for_each(|a| of_pair[a * self.count + b] = odds(&sums, &weights, a, b));
+        let mut alive: Vec<usize> = (0..count).collect();
+        let mut of_pair = vec![f64::NEG_INFINITY; count * count];
+        for b in known..count {
+            (0..b).for_each(|a| of_pair[a * count + b] = odds(&dots, &weights, a, b));
         }
-        let mut into: Vec<usize> = (0..self.count).collect();
+        let mut into: Vec<usize> = (0..count).collect();
         loop {
             let mut best = (0.0, 0, 0);
             for (at, &a) in alive.iter().enumerate() {
                 for &b in &alive[at + 1..] {
-                    if of_pair[a * self.count + b] > best.0 {
-                        best = (of_pair[a * self.count + b], a, b);
+                    if of_pair[a * count + b] > best.0 {
+                        best = (of_pair[a * count + b], a, b);
                     }
                 }
             }
@@ -327,50 +417,171 @@ impl Sorted {
                 break;
             }
             into.iter_mut().filter(|c| **c == drop).for_each(|c| *c = keep);
-            let (upper, lower) = sums.split_at_mut(drop * dim);
-            upper[keep * dim..][..dim]
-                .iter_mut()
-                .zip(&lower[..dim])
-                .for_each(|(a, b)| *a += b);
+            (0..count).for_each(|other| dots[keep * count + other] += dots[drop * count + other]);
+            (0..count).for_each(|other| dots[other * count + keep] += dots[other * count + drop]);
             weights[keep] += weights[drop];
             alive.retain(|&cluster| cluster != drop);
-            for &other in alive.iter().filter(|&&other| other.max(keep) >= known && other != keep) {
+            for &other in alive.iter().filter(|&&other| other != keep && other.max(keep) >= known) {
                 let (a, b) = (other.min(keep), other.max(keep));
-                of_pair[a * self.count + b] = odds(&sums, &weights, a, b);
+                of_pair[a * count + b] = odds(&dots, &weights, a, b);
             }
+        }
+        if alive.len() == count {
+            return false;
         }
         self.clusters.iter_mut().for_each(|cluster| *cluster = into[*cluster]);
         self.number(known);
-    }
-
-    /// Moves every query to its nearest centre; whether any moved.
-    fn pass(&mut self, points: &Points) -> bool {
-        let centres = self.centres(points);
-        let queries: Vec<usize> = (points.known..points.len()).collect();
-        let mut moved = false;
-        for (point, nearest) in queries.iter().zip(nearest(points, &queries, &centres, |_| true)) {
-            moved |= self.clusters[*point] != nearest;
-            self.clusters[*point] = nearest;
-        }
-        self.number(points.known);
-        moved
+        true
     }
 }
 
-/// The nearest of the allowed centres for some points, the first of equally near ones.
-fn nearest(points: &Points, which: &[usize], centres: &[f32], allowed: impl Fn(usize) -> bool) -> Vec<usize> {
-    let count = centres.len() / points.dim;
-    let rows: Vec<f32> = which.iter().flat_map(|&point| points.row(point)).copied().collect();
-    let dots = linalg::dots(&rows, centres, points.dim);
-    dots.chunks_exact(count)
-        .map(|dots| {
-            let mut best = (usize::MAX, f32::NEG_INFINITY);
-            for (centre, &dot) in dots.iter().enumerate() {
-                if allowed(centre) && dot > best.1 {
-                    best = (centre, dot);
-                }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    /// Blobs of unit rows, the first three with two examples each.
+    fn points(blobs: usize, each: usize, spread: f64, seed: u64) -> Points {
+        let dim = 12;
+        let mut rng = Rng::new(seed, &[blobs as u64]);
+        let mut row = |middle: &[f64]| -> Vec<f32> {
+            let mut row: Vec<f32> = middle
+                .iter()
+                .map(|v| (v + spread * (rng.unit() - 0.5)) as f32)
+                .collect();
+            scale_to_unit(&mut row);
+            row
+        };
+        let mut middles = Rng::new(seed, &[9]);
+        let middles: Vec<Vec<f64>> = (0..blobs)
+            .map(|_| (0..dim).map(|_| middles.unit() - 0.5).collect())
+            .collect();
+        let support: Vec<f32> = (0..6).flat_map(|at| row(&middles[at / 2])).collect();
+        let queries: Vec<f32> = (0..blobs * each).flat_map(|at| row(&middles[at % blobs])).collect();
+        Points::new(dim, &support, &[0, 0, 1, 1, 2, 2], 3, &queries)
+    }
+
+    fn cut() -> Cut {
+        Cut {
+            tree: MergeTree::Ward,
+            size: super::super::ClusterSize::Settled,
+            model: [3.8, -2.25, -0.26, -0.38, -1.79, 0.27],
+            variance: 0.25,
+            largest: 40.0,
+        }
+    }
+
+    #[test]
+    fn affinities_are_those_of_the_sums() {
+        let points = points(6, 10, 0.8, 1);
+        let (sorted, _) = points.sort(&cut(), PASSES);
+        let affinity = points.affinity(&sorted);
+        let sums = sorted.sums(&points);
+        for (cluster, sum) in sums.chunks_exact(points.dim).enumerate() {
+            let length = sum.iter().map(|v| v * v).sum::<f64>().sqrt();
+            assert!((affinity.lengths[cluster] - length).abs() < 1e-4);
+            for point in 0..points.len() {
+                let dot: f64 = sum.iter().zip(points.row(point)).map(|(s, &v)| s * f64::from(v)).sum();
+                assert!((affinity.dot(cluster, point) - dot).abs() < 1e-4);
             }
-            best.0
-        })
-        .collect()
+        }
+        // The length of a mean is its sum's in units of its members, and examples are members.
+        let groups = affinity.groups();
+        let members: f64 = groups.iter().map(|group| group.members).sum();
+        assert!((members - 66.0).abs() < 1e-9 && groups.iter().all(|group| group.length <= 1.0 + 1e-6));
+    }
+
+    #[test]
+    fn what_a_query_is_to_the_others_of_its_cluster() {
+        let points = points(5, 8, 0.9, 2);
+        let (sorted, _) = points.sort(&cut(), PASSES);
+        let features = points.member_features(&sorted, &points.affinity(&sorted), 0.3);
+        for point in points.known..points.len() {
+            let own = sorted.clusters[point];
+            let mut sum = vec![0f64; points.dim];
+            let mut others = 0.0;
+            for other in (0..points.len()).filter(|&other| other != point && sorted.clusters[other] == own) {
+                let weight = f64::from(points.weights[other]);
+                others += weight;
+                sum.iter_mut()
+                    .zip(points.row(other))
+                    .for_each(|(s, &v)| *s += weight * f64::from(v));
+            }
+            let Some(seen) = features[point - points.known] else {
+                assert_eq!(others, 0.0);
+                continue;
+            };
+            let length = sum.iter().map(|v| v * v).sum::<f64>().sqrt();
+            let dot: f64 = sum.iter().zip(points.row(point)).map(|(s, &v)| s * f64::from(v)).sum();
+            assert!(
+                (seen[1] - dot / length).abs() < 1e-4,
+                "{} for {}",
+                seen[1],
+                dot / length
+            );
+            let group = Group {
+                members: others,
+                length: length / others,
+            };
+            assert!((seen[3] - group.expected(0.3)).abs() < 1e-4);
+            assert!((seen[4] - others.max(1.0).ln()).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn clusters_that_are_one_class_are_joined_and_known_ones_never() {
+        let points = points(4, 30, 0.5, 3);
+        let right: Vec<usize> = (0..3).chain((0..120).map(|query| query % 4)).collect();
+        // One new class in two halves.
+        let scattered: Vec<usize> = right
+            .iter()
+            .enumerate()
+            .map(|(point, &cluster)| if cluster == 3 && point % 8 < 4 { 4 } else { cluster })
+            .collect();
+        let mut sorted = Sorted::new(&points, scattered);
+        assert_eq!(sorted.count, 5);
+        assert!(sorted.rejoin(&points, 30.0, &cut()));
+        assert_eq!(sorted.clusters, right);
+        let eager = Cut {
+            model: [99.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+            ..cut()
+        };
+        sorted.rejoin(&points, 30.0, &eager);
+        assert_eq!((sorted.count, &sorted.clusters[..3]), (3, &[0, 1, 2][..]));
+    }
+
+    #[test]
+    fn small_clusters_are_dissolved() {
+        let points = points(4, 20, 0.3, 4);
+        let mut sorted = points.sort(&cut(), 0).0;
+        let new = sorted.clusters[points.known..].iter().position(|&c| c >= 3).unwrap() + points.known;
+        let home = sorted.clusters[new];
+        sorted.clusters[new] = sorted.count;
+        let mut sorted = Sorted::new(&points, sorted.clusters.clone());
+        sorted.dissolve(&points, 1);
+        let mate = (points.known..points.len()).find(|&p| p != new && sorted.clusters[p] == sorted.clusters[new]);
+        assert!(mate.is_some());
+        assert!(sorted.count <= home.max(4) + 1);
+    }
+
+    #[test]
+    fn many_points_are_sorted_as_few_are() {
+        // Beyond the limit there is no matrix of products; the same blobs come out.
+        let many = points(5, 500, 0.3, 5);
+        assert!(many.gram().is_none());
+        let (sorted, _) = many.sort(&cut(), PASSES);
+        assert_eq!(sorted.count, 5);
+        for blob in 0..5 {
+            let of_blob: Vec<usize> = (0..500).map(|at| sorted.clusters[3 + blob + 5 * at]).collect();
+            assert!(of_blob.iter().all(|&cluster| cluster == of_blob[0]));
+        }
+        let affinity = many.affinity(&sorted);
+        let sums = sorted.sums(&many);
+        let dot: f64 = sums[..many.dim]
+            .iter()
+            .zip(many.row(77))
+            .map(|(s, &v)| s * f64::from(v))
+            .sum();
+        assert!((affinity.dot(0, 77) - dot).abs() < 1e-2);
+    }
 }

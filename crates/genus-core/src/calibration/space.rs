@@ -3,13 +3,16 @@
 use rayon::prelude::*;
 
 use crate::eigen::{leading, transpose};
-use crate::features::{Features, scale_to_unit};
+use crate::features::{Features, norm, scale_to_unit};
 use crate::linalg;
 use crate::task::class_means;
 
 /// How far the variances of the damped directions are shrunk to their mean, so that a direction that a few classes suggest
 /// by chance is not taken for a fact.
 const SHRINKAGE: f64 = 0.8;
+
+/// Squared lengths below this are not taken as differences.
+const NEAR: f64 = 1e-3;
 
 /// Rows that one thread transforms at a time.
 const BLOCK: usize = 256;
@@ -23,25 +26,26 @@ pub(crate) struct Space {
     directions: Vec<f32>,
     /// What is left of each direction.
     factors: Vec<f32>,
-    /// What is taken away of each direction, a column each, for the second of two products.
-    taken: Vec<f32>,
+    /// The directions and the mean behind them: as rows, and as columns.
+    rows: Vec<f32>,
+    columns: Vec<f32>,
+    /// The dot products of the directions and of the mean with the mean.
+    along_mean: Vec<f64>,
 }
 
 impl Space {
     /// Puts a space together; `directions` has as many rows as there are factors.
     pub(crate) fn new(mean: Vec<f32>, directions: Vec<f32>, factors: Vec<f32>) -> Self {
         let dim = mean.len();
-        let scaled: Vec<f32> = directions
-            .chunks_exact(dim)
-            .zip(&factors)
-            .flat_map(|(row, factor)| row.iter().map(move |v| v * (1.0 - factor)))
-            .collect();
-        let taken = transpose(&scaled, dim);
+        let rows = [&*directions, &*mean].concat();
+        let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
         Self {
+            along_mean: rows.chunks_exact(dim).map(|row| dot(row, &mean)).collect(),
+            columns: transpose(&rows, dim),
+            rows,
             mean,
             directions,
             factors,
-            taken,
         }
     }
 
@@ -108,26 +112,69 @@ impl Space {
 
     /// Rows of features in this space. A row that is the mean itself has no direction and becomes zeros.
     pub(crate) fn apply(&self, rows: &[f32]) -> Vec<f32> {
-        let dim = self.dim();
         let mut out = rows.to_vec();
-        let work = |block: &mut [f32]| {
-            for row in block.chunks_exact_mut(dim) {
-                scale_to_unit(row);
-                row.iter_mut().zip(&self.mean).for_each(|(v, mean)| *v -= mean);
-                scale_to_unit(row);
-            }
-            if self.factors.is_empty() {
-                return;
-            }
-            let along = linalg::dots(block, &self.directions, dim);
-            let taken = linalg::dots(&along, &self.taken, self.factors.len());
-            for (row, taken) in block.chunks_exact_mut(dim).zip(taken.chunks_exact(dim)) {
-                row.iter_mut().zip(taken).for_each(|(v, taken)| *v -= taken);
-                scale_to_unit(row);
-            }
-        };
-        out.par_chunks_mut(BLOCK * dim).for_each(work);
+        self.apply_to(&mut out);
         out
+    }
+
+    /// The same in place.
+    pub(crate) fn apply_to(&self, rows: &mut [f32]) {
+        rows.par_chunks_mut(BLOCK * self.dim())
+            .for_each(|block| self.apply_block(block));
+    }
+
+    /// Two products and one pass. Everything by which a row is scaled on the way follows from its dot products with the
+    /// directions and the mean, so it is scaled once.
+    fn apply_block(&self, block: &mut [f32]) {
+        let (dim, r) = (self.dim(), self.factors.len());
+        let along = linalg::dots(block, &self.rows, dim);
+        let mut taken = vec![0f32; along.len()];
+        let mut scales = Vec::with_capacity(block.len() / dim);
+        let of_rows = block.chunks_exact(dim).zip(along.chunks_exact(r + 1));
+        for ((row, along), taken) in of_rows.zip(taken.chunks_exact_mut(r + 1)) {
+            let unit = norm(row).recip();
+            let along = |at: usize| f64::from(along[at]) * unit;
+            // The length of the unit row less the mean, and of that less what is damped.
+            let centred = 1.0 - 2.0 * along(r) + self.along_mean[r];
+            let centred_scale = centred.sqrt().recip();
+            let part = |at: usize| (along(at) - self.along_mean[at]) * centred_scale;
+            let damped: f64 = (0..r)
+                .map(|at| (1.0 - f64::from(self.factors[at]).powi(2)) * part(at).powi(2))
+                .sum();
+            let last = (1.0 - damped).sqrt().recip();
+            // What is small is a difference of large numbers; such rows go the long way.
+            if !(unit.is_normal() && (unit as f32).is_normal() && centred > NEAR && 1.0 - damped > NEAR) {
+                scales.push(None);
+                continue;
+            }
+            for (at, (taken, &factor)) in taken.iter_mut().zip(&self.factors).enumerate() {
+                *taken = ((1.0 - f64::from(factor)) * part(at) * last) as f32;
+            }
+            taken[r] = (centred_scale * last) as f32;
+            scales.push(Some((unit * centred_scale * last) as f32));
+        }
+        let taken = linalg::dots(&taken, &self.columns, r + 1);
+        for ((row, taken), scale) in block.chunks_exact_mut(dim).zip(taken.chunks_exact(dim)).zip(scales) {
+            match scale {
+                Some(scale) => row.iter_mut().zip(taken).for_each(|(v, taken)| *v = *v * scale - taken),
+                None => self.apply_slowly(row),
+            }
+        }
+    }
+
+    /// One row, step by step as it is defined.
+    fn apply_slowly(&self, row: &mut [f32]) {
+        scale_to_unit(row);
+        row.iter_mut().zip(&self.mean).for_each(|(v, mean)| *v -= mean);
+        scale_to_unit(row);
+        let start = row.to_vec();
+        for (direction, &factor) in self.directions.chunks_exact(self.dim()).zip(&self.factors) {
+            let along: f32 = start.iter().zip(direction).map(|(v, d)| v * d).sum();
+            row.iter_mut()
+                .zip(direction)
+                .for_each(|(v, d)| *v -= (1.0 - factor) * along * d);
+        }
+        scale_to_unit(row);
     }
 }
 
@@ -163,4 +210,92 @@ pub(crate) fn within_variance(rows: &[f32], dim: usize, labels: &[usize], classe
 /// The squared distance of two rows.
 pub(crate) fn squared_distance(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(&a, &b)| f64::from(a - b).powi(2)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    fn random(rows: usize, dim: usize, seed: u64) -> Vec<f32> {
+        let mut rng = Rng::new(seed, &[rows as u64, dim as u64]);
+        (0..rows * dim).map(|_| (rng.unit() - 0.4) as f32).collect()
+    }
+
+    /// Items of some classes that differ most along the first features.
+    fn labelled(classes: usize, each: usize, dim: usize, seed: u64) -> (Features, Vec<usize>) {
+        let middles = random(classes, dim, seed);
+        let noise = random(classes * each, dim, seed + 1);
+        let values = noise
+            .chunks_exact(dim)
+            .enumerate()
+            .flat_map(|(at, row)| {
+                let middle = &middles[at / each * dim..][..dim];
+                let wide = |feature: usize| if feature < 3 { 2.0 } else { 0.3 };
+                let mixed = row.iter().enumerate().map(move |(feature, v)| wide(feature) * v);
+                mixed.zip(middle).map(|(v, middle)| v + middle).collect::<Vec<f32>>()
+            })
+            .collect();
+        let labels = (0..classes * each).map(|at| at / each).collect();
+        (Features::new(dim, values).unwrap(), labels)
+    }
+
+    #[test]
+    fn both_ways_into_the_space_lead_to_the_same_place() {
+        for (count, centred, dim, seed) in [(0, true, 7, 1), (4, true, 20, 2), (4, false, 20, 3), (40, true, 24, 4)] {
+            let (items, labels) = labelled(6, 20, dim, seed);
+            let space = Space::fit(&items, &labels, 6, count, centred);
+            assert!(count == 0 || space.factors().len() >= 4);
+            let mut rows = random(600, dim, seed + 7);
+            // Rows of all lengths, one that is the mean, one next to it, one that is a damped direction.
+            rows.chunks_exact_mut(dim)
+                .enumerate()
+                .for_each(|(at, row)| row.iter_mut().for_each(|v| *v *= 10f32.powi(at as i32 % 9 - 4)));
+            if centred {
+                rows[..dim].copy_from_slice(space.mean());
+                rows[dim..2 * dim].copy_from_slice(space.mean());
+                rows[dim] += 1e-4;
+            }
+            if count > 0 {
+                let far = space.directions()[..dim].iter().zip(space.mean());
+                let far: Vec<f32> = far.map(|(direction, mean)| 1e4 * direction + mean).collect();
+                rows[2 * dim..3 * dim].copy_from_slice(&far);
+            }
+            let mut slow = rows.clone();
+            slow.chunks_exact_mut(dim).for_each(|row| space.apply_slowly(row));
+            for (at, (fast, slow)) in space.apply(&rows).iter().zip(&slow).enumerate() {
+                // Next to the mean both are what rounding leaves.
+                assert!(
+                    (fast - slow).abs() < 2e-5 || at / dim < 2,
+                    "row {}: {fast} for {slow}",
+                    at / dim
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_differs_within_classes_is_damped() {
+        let (items, labels) = labelled(12, 20, 16, 5);
+        let plain = Space::fit(&items, &labels, 12, 0, true);
+        let damped = Space::fit(&items, &labels, 12, 3, true);
+        assert!(damped.factors().iter().all(|&f| f > 0.0 && f < 1.0));
+        let spread = |space: &Space| within_variance(&space.apply(items.values()), 16, &labels, 12).unwrap();
+        assert!(
+            spread(&damped) < 0.8 * spread(&plain),
+            "{} {}",
+            spread(&damped),
+            spread(&plain)
+        );
+    }
+
+    #[test]
+    fn the_variance_is_that_of_its_definition() {
+        let rows = [0.0, 0.0, 2.0, 0.0, 5.0, 1.0, 5.0, 3.0, 5.0, 5.0, 9.0, 9.0];
+        // Two items at 2 apart, three at −2, 0 and 2, and one alone, which has no variance.
+        let variance = within_variance(&rows, 2, &[0, 0, 1, 1, 1, 2], 3).unwrap();
+        assert!((variance - (2.0 + 4.0) / 2.0).abs() < 1e-12, "{variance}");
+        assert_eq!(within_variance(&[1.0, 2.0], 1, &[0, 1], 2), None);
+        assert_eq!(within_variance(&[1.0, 1.0], 1, &[0, 0], 1), None);
+    }
 }

@@ -43,7 +43,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "base",
         "in a bench, calibrate around the mean of base|task, or none",
     ),
-    Parameter::new("directions", "64", "in a bench, damp so many directions within classes"),
+    Parameter::new("directions", "32", "in a bench, damp so many directions within classes"),
     Parameter::new("tree", "ward", "in a bench, calibrate for a ward|average tree"),
     Parameter::new(
         "size",
