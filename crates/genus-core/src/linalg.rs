@@ -78,6 +78,44 @@ pub(crate) fn product(a: &[f32], b: &[f32], dim: usize, out: &mut [f32], stride:
     }
 }
 
+/// Adds to every row of `out` (m × n) the sum of `rows` (k × n), each times its weight (m × k).
+///
+/// # Panics
+/// When a slice is not of its shape.
+#[allow(unsafe_code)]
+pub(crate) fn add_weighted(out: &mut [f32], weights: &[f32], rows: &[f32], n: usize) {
+    let (m, k) = (out.len() / n, rows.len() / n);
+    if m == 0 || k == 0 {
+        return;
+    }
+    assert!(out.len() == m * n && rows.len() == k * n && weights.len() == m * k);
+    // SAFETY: `gemm` reads m × k values of `weights` and k × n of `rows`, and reads and writes m × n of `out`; the assertion
+    // above makes the slices exactly so long. `out` is borrowed mutably, so nothing aliases it, and all of it has values.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            out.as_mut_ptr(),
+            1,
+            n as isize,
+            true,
+            weights.as_ptr(),
+            1,
+            k as isize,
+            rows.as_ptr(),
+            1,
+            n as isize,
+            1.0f32,
+            1.0f32,
+            false,
+            false,
+            false,
+            gemm::Parallelism::None,
+        );
+    }
+}
+
 /// The dot products of every row of `a` with every row of `b`, as a row-major matrix of `b`'s number of columns.
 pub(crate) fn dots(a: &[f32], b: &[f32], dim: usize) -> Vec<f32> {
     let (m, n) = (a.len() / dim, b.len() / dim);
@@ -238,6 +276,32 @@ mod tests {
             assert_close(&row[..2], &expected[2 * i..][..2], "product");
             assert!(row[2..].iter().all(|&v| v == 9.0));
         }
+    }
+
+    #[test]
+    fn weighted_rows_are_added() {
+        for (m, k, n) in [(1, 1, 1), (3, 2, 5), (17, 33, 40), (5, 1, 300)] {
+            let (weights, rows) = (random(m, k, 1), random(k, n, 2));
+            let before = random(m, n, 3);
+            let mut found = before.clone();
+            add_weighted(&mut found, &weights, &rows, n);
+            let expected: Vec<f64> = (0..m * n)
+                .map(|at| {
+                    let terms = (0..k).map(|t| f64::from(weights[at / n * k + t]) * f64::from(rows[t * n + at % n]));
+                    f64::from(before[at]) + terms.sum::<f64>()
+                })
+                .collect();
+            assert_close(&found, &expected, &format!("{m} x {k} x {n}"));
+        }
+        let mut untouched = [1.0, 2.0];
+        add_weighted(&mut untouched, &[], &[], 2);
+        assert_eq!(untouched, [1.0, 2.0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "assertion failed")]
+    fn weights_must_be_one_a_row() {
+        add_weighted(&mut [0.0; 4], &[1.0; 3], &[1.0; 4], 2);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The space in which distances are judged.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
-use crate::eigen::{leading, transpose};
+use crate::eigen::leading;
 use crate::features::{Features, norm, scale_to_unit};
 use crate::linalg;
 use crate::task::class_means;
@@ -11,6 +13,8 @@ use crate::task::class_means;
 /// by chance is not taken for a fact.
 const SHRINKAGE: f64 = 0.8;
 
+/// Rows of other lengths may leave the range of `f32` on the way.
+const PLAIN_LENGTHS: Range<f64> = 1e-12..1e12;
 /// Squared lengths below this are not taken as differences.
 const NEAR: f64 = 1e-3;
 
@@ -26,9 +30,8 @@ pub(crate) struct Space {
     directions: Vec<f32>,
     /// What is left of each direction.
     factors: Vec<f32>,
-    /// The directions and the mean behind them: as rows, and as columns.
+    /// The directions and the mean behind them.
     rows: Vec<f32>,
-    columns: Vec<f32>,
     /// The dot products of the directions and of the mean with the mean.
     along_mean: Vec<f64>,
 }
@@ -41,7 +44,6 @@ impl Space {
         let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
         Self {
             along_mean: rows.chunks_exact(dim).map(|row| dot(row, &mean)).collect(),
-            columns: transpose(&rows, dim),
             rows,
             mean,
             directions,
@@ -123,42 +125,51 @@ impl Space {
             .for_each(|block| self.apply_block(block));
     }
 
-    /// Two products and one pass. Everything by which a row is scaled on the way follows from its dot products with the
-    /// directions and the mean, so it is scaled once.
+    /// Two products, and one scaling: everything by which a row is scaled on the way follows from its dot products with the
+    /// directions and the mean.
     fn apply_block(&self, block: &mut [f32]) {
         let (dim, r) = (self.dim(), self.factors.len());
         let along = linalg::dots(block, &self.rows, dim);
-        let mut taken = vec![0f32; along.len()];
+        // What is added of each direction and of the mean to a row as it came; the sum is then scaled.
+        let mut added = vec![0f32; along.len()];
         let mut scales = Vec::with_capacity(block.len() / dim);
         let of_rows = block.chunks_exact(dim).zip(along.chunks_exact(r + 1));
-        for ((row, along), taken) in of_rows.zip(taken.chunks_exact_mut(r + 1)) {
-            let unit = norm(row).recip();
-            let along = |at: usize| f64::from(along[at]) * unit;
-            // The length of the unit row less the mean, and of that less what is damped.
+        for ((row, along), added) in of_rows.zip(added.chunks_exact_mut(r + 1)) {
+            let length = norm(row);
+            let along = |at: usize| f64::from(along[at]) / length;
+            // The squared length of the unit row less the mean, and of that at length one less what is damped.
             let centred = 1.0 - 2.0 * along(r) + self.along_mean[r];
-            let centred_scale = centred.sqrt().recip();
-            let part = |at: usize| (along(at) - self.along_mean[at]) * centred_scale;
+            let part = |at: usize| along(at) - self.along_mean[at];
             let damped: f64 = (0..r)
                 .map(|at| (1.0 - f64::from(self.factors[at]).powi(2)) * part(at).powi(2))
                 .sum();
-            let last = (1.0 - damped).sqrt().recip();
+            let left = 1.0 - damped / centred;
+            let scale = (length * (centred * left).sqrt()).recip() as f32;
             // What is small is a difference of large numbers; such rows go the long way.
-            if !(unit.is_normal() && (unit as f32).is_normal() && centred > NEAR && 1.0 - damped > NEAR) {
+            if !(PLAIN_LENGTHS.contains(&length) && centred > NEAR && left > NEAR) {
                 scales.push(None);
                 continue;
             }
-            for (at, (taken, &factor)) in taken.iter_mut().zip(&self.factors).enumerate() {
-                *taken = ((1.0 - f64::from(factor)) * part(at) * last) as f32;
+            for (at, (added, &factor)) in added.iter_mut().zip(&self.factors).enumerate() {
+                *added = (-length * (1.0 - f64::from(factor)) * part(at)) as f32;
             }
-            taken[r] = (centred_scale * last) as f32;
-            scales.push(Some((unit * centred_scale * last) as f32));
+            added[r] = -length as f32;
+            scales.push(Some(scale));
         }
-        let taken = linalg::dots(&taken, &self.columns, r + 1);
-        for ((row, taken), scale) in block.chunks_exact_mut(dim).zip(taken.chunks_exact(dim)).zip(scales) {
-            match scale {
-                Some(scale) => row.iter_mut().zip(taken).for_each(|(v, taken)| *v = *v * scale - taken),
-                None => self.apply_slowly(row),
-            }
+        let far: Vec<(usize, Vec<f32>)> = scales
+            .iter()
+            .enumerate()
+            .filter(|(_, scale)| scale.is_none())
+            .map(|(at, _)| (at, block[at * dim..][..dim].to_vec()))
+            .collect();
+        linalg::add_weighted(block, &added, &self.rows, dim);
+        for (row, scale) in block.chunks_exact_mut(dim).zip(&scales) {
+            let scale = scale.unwrap_or(0.0);
+            row.iter_mut().for_each(|v| *v *= scale);
+        }
+        for (at, mut row) in far {
+            self.apply_slowly(&mut row);
+            block[at * dim..][..dim].copy_from_slice(&row);
         }
     }
 
