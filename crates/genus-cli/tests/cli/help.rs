@@ -32,6 +32,7 @@ fn every_command_has_examples() {
         "large",
         "queries",
         "tasks",
+        "ablation",
         "alpha",
         "threshold",
         "backbones",
