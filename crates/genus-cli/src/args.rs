@@ -519,8 +519,15 @@ pub(crate) enum BenchCommand {
     )]
     Main(EpisodeBench),
     /// Every query judged by itself against the known classes
-    #[command(after_help = "Examples:\n  genus bench realtime --features cub.npz --split cub.split.json")]
-    Realtime(EpisodeBench),
+    #[command(
+        after_help = "Examples:\n  genus bench realtime --features cub.npz --split cub.split.json --svg trade-off.svg"
+    )]
+    Realtime {
+        #[command(flatten)]
+        bench: EpisodeBench,
+        #[command(flatten)]
+        chart: Chart,
+    },
     /// Large tasks: cluster a subset, assign the rest
     #[command(
         mut_arg("tail", |arg| arg.hide(true)),
@@ -561,6 +568,12 @@ pub(crate) enum BenchCommand {
     /// More known and new classes: 5 and 20, 10 and 20, 10 and 40
     #[command(after_help = "Examples:\n  genus bench tasks --features cub.npz --split cub.split.json")]
     Tasks(EpisodeBench),
+    /// The calibrated method without one part of it at a time, and SHC and UKC on its features
+    #[command(
+        after_help = "Examples:\n  genus bench ablation --features cub.npz --split cub.split.json\n  \
+                            genus bench ablation --features cub.npz --split cub.split.json --tail 3-24 --outliers 5"
+    )]
+    Ablation(EpisodeBench),
     /// UKC against α
     #[command(
         after_help = "Examples:\n  genus bench alpha --features cub.npz --alpha 1.2,1.4,1.6\n  \

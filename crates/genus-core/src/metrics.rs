@@ -425,6 +425,31 @@ fn size(sizes: &[(usize, usize)], label: usize) -> usize {
         .map_or(0, |at| sizes[at].1)
 }
 
+/// The area under the ROC curve: how often a positive item has a higher score than another, equal scores counting half.
+/// NaN unless there are items of both kinds.
+///
+/// # Panics
+/// When there are not as many scores as items.
+pub fn auroc(scores: &[f32], positives: &[bool]) -> f64 {
+    assert_eq!(scores.len(), positives.len(), "every item has a score");
+    // Zeros of either sign are equal.
+    let mut items: Vec<(f32, bool)> = scores
+        .iter()
+        .map(|score| score + 0.0)
+        .zip(positives.iter().copied())
+        .collect();
+    items.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let (mut won, mut below, mut above) = (0.0, 0.0, 0.0);
+    for group in items.chunk_by(|a, b| a.0 == b.0) {
+        let positive = group.iter().filter(|item| item.1).count() as f64;
+        let negative = group.len() as f64 - positive;
+        won += positive * (below + negative / 2.0);
+        below += negative;
+        above += positive;
+    }
+    won / (below * above)
+}
+
 /// The mean of a measure over episodes and how far chance may have moved it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {

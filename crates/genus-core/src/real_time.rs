@@ -129,14 +129,25 @@ impl RealTime {
     pub fn judge_each(&self, task: &Task) -> Vec<(Option<usize>, Score)> {
         let known = self.prototypes.rows();
         match &self.calibrated {
-            Some(taxonomy) => {
-                let queries = task.points().values()[known * task.dim()..].to_vec();
-                let found = taxonomy.assign(&Features::from_finite(task.dim(), queries));
-                // The queries of a task have a direction and the width of its examples, so there is nothing to go wrong.
-                found.unwrap_or_default().into_iter().map(judgement).collect()
-            }
+            Some(taxonomy) => assigned(taxonomy, task).into_iter().map(judgement).collect(),
             None => (known..task.points().rows())
                 .map(|point| self.judge_dots(task.prototype_dots(point)))
+                .collect(),
+        }
+    }
+
+    /// The best known class of every query of a task that has the same known classes, also of those that are judged new:
+    /// what they would be with a laxer threshold.
+    pub fn guess_each(&self, task: &Task) -> Vec<usize> {
+        let known = self.prototypes.rows();
+        match &self.calibrated {
+            Some(taxonomy) => assigned(taxonomy, task)
+                .into_iter()
+                .map(|found| found.category)
+                .collect(),
+            None => (known..task.points().rows())
+                .map(|point| task.prototype_dots(point))
+                .map(|dots| self.judge_dots(dots).0.unwrap_or_else(|| nearest(dots)))
                 .collect(),
         }
     }
@@ -168,6 +179,15 @@ impl RealTime {
         };
         (known.then_some(class), score)
     }
+}
+
+/// The queries of a task in a taxonomy of its known classes.
+fn assigned(taxonomy: &Taxonomy, task: &Task) -> Vec<Assignment> {
+    let queries = task.points().values()[task.known() * task.dim()..].to_vec();
+    // The queries of a task have a direction and the width of its examples, so there is nothing to go wrong.
+    taxonomy
+        .assign(&Features::from_finite(task.dim(), queries))
+        .unwrap_or_default()
 }
 
 /// What an assignment to one of the known classes says: an item that is not likely of its class is new.

@@ -3,7 +3,7 @@
 //! The expected values are written by `goldens/make_goldens.py`.
 
 use genus_core::metrics::{
-    Accuracy, Convention, Judged, LARGEST_LITERAL, Summary, accuracy, ari, classes_of_clusters, nmi,
+    Accuracy, Convention, Judged, LARGEST_LITERAL, Summary, accuracy, ari, auroc, classes_of_clusters, nmi,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -279,8 +279,53 @@ fn the_classes_of_clusters_give_the_papers_accuracy() {
     }
 }
 
+/// Every pair of a positive item and another, one by one.
+fn auroc_of_pairs(scores: &[f32], positives: &[bool]) -> f64 {
+    let side = |wanted: bool| {
+        let chosen = scores.iter().zip(positives).filter(move |item| *item.1 == wanted);
+        chosen.map(|(&score, _)| score).collect::<Vec<f32>>()
+    };
+    let (high, low) = (side(true), side(false));
+    let pairs = high.iter().flat_map(|a| low.iter().map(move |b| (a, b)));
+    let won: f64 = pairs
+        .map(|(a, b)| {
+            if a > b {
+                1.0
+            } else if a == b {
+                0.5
+            } else {
+                0.0
+            }
+        })
+        .sum();
+    won / (high.len() * low.len()) as f64
+}
+
+#[test]
+fn areas_under_the_roc_curve() {
+    assert_eq!(auroc(&[0.1, 0.4, 0.35, 0.8], &[false, false, true, true]), 0.75);
+    assert_eq!(auroc(&[0.5; 6], &[true, false, true, false, false, true]), 0.5);
+    assert_eq!(auroc(&[0.0, -0.0], &[true, false]), 0.5);
+    assert_eq!(auroc(&[2.0, 1.0], &[true, false]), 1.0);
+    for positives in [&[][..], &[true, true], &[false]] {
+        assert!(auroc(&vec![0.5; positives.len()], positives).is_nan());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn areas_are_those_of_all_pairs(items in prop::collection::vec((-6i8..6, any::<bool>()), 0..60)) {
+        // Few different scores, so that many are equal.
+        let (scores, positives): (Vec<f32>, Vec<bool>) =
+            items.into_iter().map(|(score, positive)| (f32::from(score) / 4.0, positive)).unzip();
+        let found = auroc(&scores, &positives);
+        prop_assert!(same(found, auroc_of_pairs(&scores, &positives)));
+        // The other way round it is the rest.
+        let others: Vec<bool> = positives.iter().map(|positive| !positive).collect();
+        prop_assert!(same(found, 1.0 - auroc(&scores, &others)));
+    }
 
     #[test]
     fn names_of_clusters_do_not_matter(

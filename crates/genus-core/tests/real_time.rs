@@ -140,12 +140,18 @@ fn the_closed_form_is_that_of_the_specification() {
 
 fn one_by_one(task: &Task, real_time: &RealTime, scale: f32) -> Result<(), TestCaseError> {
     let known = task.known();
+    let guesses = real_time.guess_each(task);
     for (query, category) in real_time.judge_all(task).into_iter().enumerate() {
         let row: Vec<f32> = task.points().row(known + query).iter().map(|v| v * scale).collect();
         let (class, score) = real_time.judge(&row).unwrap();
         prop_assert_eq!(class.map_or(Category::Novel(0), Category::Known), category);
         let all = points(task);
         let mut similarities: Vec<f64> = (0..known).map(|class| dot(&all[class], &all[known + query])).collect();
+        // Without a class a query would go to the nearest.
+        match class {
+            Some(class) => prop_assert_eq!(guesses[query], class),
+            None => prop_assert!(f64::from(score.similarity) - similarities[guesses[query]] < 1e-5),
+        }
         similarities.sort_by(|a, b| b.total_cmp(a));
         let margin = if known > 1 {
             similarities[0] - similarities[1]
@@ -176,6 +182,22 @@ fn one_query_is_judged_as_among_many() {
             for scale in [1.0, 64.0, 1e-20, 1e30] {
                 one_by_one(&task, &real_time, scale)?;
             }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_is_new_to_a_calibration_has_a_best_class_too() {
+    for_all(60, recipes(), |recipe| {
+        let task = recipe.task();
+        let method = Method::parse("calibrated:source=prior", 0).unwrap();
+        let real_time = RealTime::new(&task, method.rule().unwrap().clone()).unwrap();
+        let (judged, guesses) = (real_time.judge_each(&task), real_time.guess_each(&task));
+        prop_assert_eq!(guesses.len(), task.queries());
+        for ((class, _), guess) in judged.into_iter().zip(guesses) {
+            prop_assert_eq!(class.unwrap_or(guess), guess);
+            prop_assert!(guess < task.known());
         }
         Ok(())
     });

@@ -3,7 +3,7 @@
 use genus_core::episode::Pile;
 
 use crate::figures::{Curve, CurveChart, CurvePoint};
-use crate::report::{Interval, Report, Run, in_words, outliers_in_words};
+use crate::report::{Interval, Report, Run, TradeOff, in_words, outliers_in_words};
 
 /// A drawing and what it is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +17,12 @@ pub struct Figure {
 }
 
 impl Report {
-    /// The chart of an experiment that varies one setting: queries a class, α or t. Others have none.
+    /// The chart of an experiment that varies one setting: queries a class, α or t; in real time, what every method could
+    /// trade. Others have none.
     pub fn chart(&self) -> Option<Figure> {
+        if self.settings.experiment == "realtime" {
+            return Some(self.trade_off());
+        }
         let (parameter, title, axis) = match &*self.settings.experiment {
             "queries" => ("", "Accuracy and queries a class", "Queries a class"),
             "alpha" => ("alpha", "Accuracy and α", "α"),
@@ -57,6 +61,7 @@ impl Report {
                 .iter()
                 .filter_map(|run| Some((position(run)?, side.in_paper(run)?)))
                 .collect(),
+            at: None,
         };
         let curves = match &lines[..] {
             // A single method has room for all three accuracies.
@@ -92,6 +97,52 @@ impl Report {
             title: title.to_owned(),
             svg: chart.svg(),
         })
+    }
+}
+
+impl Report {
+    /// Old against New while the threshold moves, and where every method stands.
+    fn trade_off(&self) -> Figure {
+        let mut curves: Vec<Curve> = Vec::new();
+        for run in &self.runs {
+            let Some(scores) = &run.known_or_new else { continue };
+            let percent = |trade: &TradeOff| (100.0 * trade.old, 100.0 * trade.new);
+            let points = scores.curve.iter().map(percent);
+            let points: Vec<CurvePoint> = points.map(|(x, mean)| CurvePoint { x, mean, half: 0.0 }).collect();
+            let drawn = curves.iter().any(|curve| curve.points == points);
+            curves.push(Curve {
+                name: run.title(),
+                // Methods that look at the same scores have the same line.
+                points: if drawn { Vec::new() } else { points },
+                paper: run
+                    .paper
+                    .iter()
+                    .filter_map(|cell| Some((cell.old, cell.new?)))
+                    .collect(),
+                at: Some(percent(&scores.at)),
+            });
+        }
+        let settings = &self.settings;
+        let title = "Known against new";
+        let chart = CurveChart {
+            title: format!("{title}: {}", settings.features),
+            subtitle: format!(
+                "{}-way {}-shot {}-new with {}, {} episodes. Lines: other thresholds; methods of equal scores share one",
+                settings.way,
+                settings.shot,
+                settings.new,
+                in_words(settings.query, settings.pile()),
+                settings.episodes
+            ),
+            x: "Old, %".to_owned(),
+            y: "New, %".to_owned(),
+            curves,
+        };
+        Figure {
+            name: settings.experiment.clone(),
+            title: title.to_owned(),
+            svg: chart.svg(),
+        }
     }
 }
 

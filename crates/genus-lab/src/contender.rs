@@ -2,22 +2,28 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use genus_core::methods::{Method, MethodError};
-use genus_core::{Category, Discovery, Features, Stop};
+use genus_core::methods::{Given, Method, MethodError};
+use genus_core::{CalibrationSettings, Category, Discovery, Features, Stop};
 use genus_vision::train::HashHead;
 use genus_vision::{Augmented, Limits, decode, read_weights};
 
 use crate::baselines::{
     Ocd, OcdError, OcdTraining, SimGcd, SimGcdError, SimGcdTrainer, SupportCode, train_on_features,
 };
+use crate::calibrations::Calibrations;
 use crate::training::{TrainingError, load_head, save_head};
 use crate::trial::{Mode, Trial};
 use crate::{Bench, Dataset, LabError, Progress};
+
+/// What follows the name of a method that is run on the features of the calibrated space.
+pub(crate) const CALIBRATED_FEATURES: &str = ", calibrated features";
 
 /// A method of a bench, with everything that it learns once a data set.
 pub(crate) struct Contender {
     spec: String,
     kind: Kind,
+    /// What it sees in place of the data set's features.
+    features: Option<Features>,
 }
 
 enum Kind {
@@ -47,8 +53,21 @@ impl Contender {
         spec: &str,
         data: &Dataset,
         bench: &Bench,
+        calibrations: &mut Calibrations,
         progress: &dyn Progress,
     ) -> Result<Self, LabError> {
+        if let Some(plain) = spec.strip_suffix(CALIBRATED_FEATURES) {
+            let settings = CalibrationSettings {
+                seed: bench.seed,
+                ..CalibrationSettings::default()
+            };
+            let features = calibrations.required(spec, settings)?.transform(data.features());
+            return Ok(Self {
+                spec: spec.to_owned(),
+                kind: Kind::Core(Method::parse(plain, bench.seed)?),
+                features: Some(features),
+            });
+        }
         let (name, parameters) = spec.split_once(':').unwrap_or((spec, ""));
         let learning = |problem| LabError::Learning {
             data: data.name().to_owned(),
@@ -69,11 +88,12 @@ impl Contender {
                     _ => Kind::SimGcdBlocks(Box::new(network(&method, data, bench).map_err(learning)?)),
                 }
             }
-            _ => Kind::Core(Method::parse(spec, bench.seed)?),
+            _ => Kind::Core(method(spec, bench, calibrations)?),
         };
         Ok(Self {
             spec: spec.to_owned(),
             kind,
+            features: None,
         })
     }
 
@@ -104,6 +124,11 @@ impl Contender {
     /// The text that it was built from.
     pub(crate) fn spec(&self) -> &str {
         &self.spec
+    }
+
+    /// What it sees in place of the data set's features, if it does.
+    pub(crate) fn features(&self) -> Option<&Features> {
+        self.features.as_ref()
     }
 
     /// The method of the core, if it is one.
@@ -168,6 +193,19 @@ impl Contender {
                 .collect(),
         }
     }
+}
+
+/// A method of the core, calibrated on the base classes where it asks for that.
+fn method(spec: &str, bench: &Bench, calibrations: &mut Calibrations) -> Result<Method, LabError> {
+    let method = Method::parse(spec, bench.seed)?;
+    let Some(settings) = method.calibration_settings() else {
+        return Ok(method);
+    };
+    let given = Given {
+        seed: bench.seed,
+        calibration: calibrations.of(spec, settings)?,
+    };
+    Ok(Method::with(spec, &given)?)
 }
 
 /// Prepares SimGCD's training of a network on the images of a data set.
@@ -322,13 +360,7 @@ fn codes(data: &Dataset, training: OcdTraining, bench: &Bench, progress: &dyn Pr
     if let Some(head) = kept.as_ref().and_then(|path| load_head(path).ok()) {
         return finish(Arc::new(head), data.features());
     }
-    let base = data.base().items();
-    let rows: Vec<usize> = base.iter().flatten().copied().collect();
-    let labels: Vec<usize> = base
-        .iter()
-        .enumerate()
-        .flat_map(|(class, items)| vec![class; items.len()])
-        .collect();
+    let (rows, labels) = data.base_rows();
     let views = match data.views() {
         [] => std::slice::from_ref(data.features()),
         views => views,

@@ -257,6 +257,14 @@ impl Dataset {
         &self.base
     }
 
+    /// The rows of the base classes with the number of their class.
+    pub(crate) fn base_rows(&self) -> (Vec<usize>, Vec<usize>) {
+        let items = self.base.items().iter().enumerate();
+        items
+            .flat_map(|(class, items)| items.iter().map(move |&item| (item, class)))
+            .unzip()
+    }
+
     /// A hash of everything that a result depends on: features, views and classes.
     pub fn fingerprint(&self) -> String {
         let mut hasher = blake3::Hasher::new();

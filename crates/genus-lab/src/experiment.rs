@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use genus_core::episode::{Episode, EpisodeError, Pile, Pool, Shape, ShortClasses};
-use genus_core::{CentreNorm, Prototypes, Subset};
+use genus_core::{Calibration, CentreNorm, Prototypes, Subset};
 use rayon::prelude::*;
 
+use crate::calibrations::Calibrations;
 use crate::contender::Contender;
 use crate::report::{Report, Run, Settings};
 use crate::trial::{Mode, Outcome, Trial};
@@ -32,6 +34,8 @@ pub struct Bench {
     pub short_classes: ShortClasses,
     /// Where heads that were trained on a data set are kept, if they are.
     pub heads: Option<PathBuf>,
+    /// What is known of the features already, in place of what the base classes say.
+    pub calibration: Option<Arc<Calibration>>,
 }
 
 impl Default for Bench {
@@ -45,6 +49,7 @@ impl Default for Bench {
             prototypes: Prototypes::default(),
             short_classes: ShortClasses::Error,
             heads: None,
+            calibration: None,
         }
     }
 }
@@ -64,6 +69,11 @@ impl fmt::Debug for Bench {
         if self.pile != Pile::default() {
             text.field("pile", &self.pile);
         }
+        if let Some(calibration) = &self.calibration {
+            // Thousands of numbers, which a hash stands for.
+            let hash = blake3::hash(format!("{calibration:?}").as_bytes()).to_hex();
+            text.field("calibration", &hash.as_str());
+        }
         text.finish()
     }
 }
@@ -81,6 +91,8 @@ pub enum Experiment {
     Queries(Vec<usize>),
     /// More known and new classes: 5 and 20, 10 and 20, 10 and 40.
     Tasks,
+    /// The calibrated method without one part of it at a time, and other methods on its features.
+    Ablation,
     /// UKC against α.
     Alpha(Vec<f64>),
     /// SHC against t.
@@ -136,6 +148,7 @@ impl Experiment {
             Experiment::Large(_) => "large",
             Experiment::Queries(_) => "queries",
             Experiment::Tasks => "tasks",
+            Experiment::Ablation => "ablation",
             Experiment::Alpha(_) => "alpha",
             Experiment::Threshold(_) => "threshold",
             Experiment::Backbones { .. } => "backbones",
@@ -152,14 +165,29 @@ impl Experiment {
         }
     }
 
-    /// The methods of the paper's table.
+    /// The methods of the paper's table, and after them the calibrated one.
     pub fn methods(&self) -> &'static [&'static str] {
         match self {
-            Experiment::Main => &["proto", "rankstat", "simgcd", "ocd", "gcd", "shc", "ukc"],
-            Experiment::RealTime => &["proto", "rankstat", "ocd", "shc", "shc:boost=1.1", "ukc"],
-            Experiment::Large(_) => &["proto", "rankstat", "ocd", "shc", "ukc"],
-            Experiment::Backbones { .. } => &["proto", "shc", "ukc"],
-            Experiment::Queries(_) | Experiment::Tasks | Experiment::Transfer { .. } => &["shc", "ukc"],
+            Experiment::Main => &["proto", "rankstat", "simgcd", "ocd", "gcd", "shc", "ukc", "calibrated"],
+            Experiment::RealTime => &["proto", "rankstat", "ocd", "shc", "shc:boost=1.1", "ukc", "calibrated"],
+            Experiment::Large(_) => &["proto", "rankstat", "ocd", "shc", "ukc", "calibrated"],
+            Experiment::Backbones { .. } => &["proto", "shc", "ukc", "calibrated"],
+            Experiment::Queries(_) | Experiment::Tasks | Experiment::Transfer { .. } => &["shc", "ukc", "calibrated"],
+            Experiment::Ablation => &[
+                "shc",
+                "ukc",
+                "shc, calibrated features",
+                "ukc, calibrated features",
+                "calibrated",
+                "calibrated:tree=average",
+                "calibrated:directions=0",
+                "calibrated:centre=task:directions=0",
+                "calibrated:centre=none:directions=0",
+                "calibrated:size=ignored",
+                "calibrated:refine=0",
+                "calibrated:source=examples",
+                "calibrated:source=prior",
+            ],
             Experiment::Alpha(_) => &["ukc"],
             Experiment::Threshold(_) => &["shc"],
         }
@@ -200,9 +228,12 @@ impl Bench {
         let specs: BTreeSet<&String> = series.iter().flat_map(|series| &series.methods).collect();
         // All are built before any runs, so that a wrong name costs no time, and what is trained is trained once.
         let mut contenders = BTreeMap::new();
+        let mut calibrations = Calibrations::new(data, self, progress);
         for spec in specs {
-            contenders.insert(spec.clone(), Contender::prepare(spec, data, self, progress)?);
+            let contender = Contender::prepare(spec, data, self, &mut calibrations, progress)?;
+            contenders.insert(spec.clone(), contender);
         }
+        notes.extend(calibrations.notes());
         let steps = self.episodes.saturating_mul(series.len() as u64);
         progress.start("episodes", steps);
         let mut runs = Vec::new();
@@ -244,6 +275,7 @@ impl Bench {
             Experiment::Main
             | Experiment::RealTime
             | Experiment::Large(_)
+            | Experiment::Ablation
             | Experiment::Backbones { .. }
             | Experiment::Transfer { .. } => plain,
             Experiment::Alpha(values) => varied("alpha", values.iter().map(f64::to_string).collect()),
@@ -314,7 +346,14 @@ impl Bench {
                 .draw(&pool, experiment, shape, number)
                 .map_err(|source| self.cannot_draw(data, source))?;
             let trial = Trial::new(data, episode, mode, self, number)?;
-            let outcomes = series.methods.iter().map(|spec| trial.run(&contenders[spec])).collect();
+            let outcomes = series.methods.iter().map(|spec| {
+                let contender = &contenders[spec];
+                match contender.features() {
+                    Some(features) => trial.on(features)?.run(contender),
+                    None => trial.run(contender),
+                }
+            });
+            let outcomes = outcomes.collect();
             progress.step();
             outcomes
         };

@@ -31,6 +31,7 @@
 
 mod baselines;
 mod batches;
+mod calibrations;
 mod charts;
 mod contender;
 mod counts;
@@ -61,7 +62,8 @@ pub use experiment::{Bench, Experiment, LargeSettings};
 pub use machine::Machine;
 pub use paper::{PaperCell, PaperCounts, Place, paper_cell, paper_counts};
 pub use report::{
-    AccuracySummary, Categories, EpisodeFigures, Interval, OtherMetrics, Report, Run, Settings, TailReport,
+    AccuracySummary, Categories, EpisodeFigures, Interval, KnownOrNew, OtherMetrics, Report, Run, Settings, TailReport,
+    TradeOff, UnsureShares,
 };
 pub use source::image_source;
 pub use study::{ALPHAS, QUERIES, Study, THRESHOLDS};

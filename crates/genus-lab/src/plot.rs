@@ -6,6 +6,7 @@ use genus_core::episode::Episode;
 use genus_core::metrics::{Convention, Judged, accuracy, classes_of_clusters};
 use genus_core::{Category, Discovery};
 
+use crate::calibrations::Calibrations;
 use crate::charts::Figure;
 use crate::contender::Contender;
 use crate::figures::{Confusion, MapGrid, MapPanel, MapRow, Projection};
@@ -29,9 +30,10 @@ impl Bench {
             true => METHODS.map(str::to_owned).to_vec(),
             false => self.methods.clone(),
         };
+        let mut calibrations = Calibrations::new(data, self, progress);
         let contenders = methods
             .iter()
-            .map(|spec| Contender::prepare(spec, data, self, progress))
+            .map(|spec| Contender::prepare(spec, data, self, &mut calibrations, progress))
             .collect::<Result<Vec<_>, _>>()?;
         let (pool, _) = data
             .pool()

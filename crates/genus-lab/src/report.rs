@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::machine::Machine;
 use crate::paper::{PaperCell, Place, paper_cell};
-use crate::trial::Outcome;
+use crate::trial::{Outcome, Sorted, Sorting, Unsure};
 use crate::{Bench, Dataset, Experiment};
 
 /// The result of an experiment. Accuracies are fractions.
@@ -172,6 +172,12 @@ pub struct Run {
     pub new: Interval,
     /// The number of categories; absent where queries were judged one by one.
     pub k: Option<Categories>,
+    /// How well scores tell known from new, where queries were judged one by one and have scores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_or_new: Option<KnownOrNew>,
+    /// What was called unsure, where there are outliers and the method says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsure: Option<UnsureShares>,
     /// What the paper has in its place, in %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paper: Option<PaperCell>,
@@ -182,6 +188,37 @@ pub struct Run {
     /// The time of the method, over all episodes. Not written: it differs from run to run.
     #[serde(skip)]
     pub time: Duration,
+}
+
+/// How well the scores of single queries tell known classes from new ones.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct KnownOrNew {
+    /// How often a query of a known class has a higher score than one of a new class; equal scores count half.
+    pub auroc: Interval,
+    /// Where the method stands, over the queries of all episodes together.
+    pub at: TradeOff,
+    /// Where it would stand with other thresholds, from the strictest to none.
+    pub curve: Vec<TradeOff>,
+}
+
+/// The two accuracies that a threshold trades for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TradeOff {
+    /// Over queries of known classes.
+    #[serde(deserialize_with = "number_or_nothing")]
+    pub old: f64,
+    /// Over queries of new classes.
+    #[serde(deserialize_with = "number_or_nothing")]
+    pub new: f64,
+}
+
+/// The shares of queries that were called unsure.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct UnsureShares {
+    /// Of the outliers.
+    pub outliers: Interval,
+    /// Of the queries that belong somewhere.
+    pub others: Interval,
 }
 
 /// Other conventions and indices.
@@ -346,6 +383,8 @@ impl Run {
             old: paper.old,
             new: paper.new,
             k,
+            known_or_new: KnownOrNew::of(outcomes.clone()),
+            unsure: shares(outcomes.clone()),
             // The paper has no such piles.
             paper: set.filter(|_| plain).and_then(|set| {
                 paper_cell(Place {
@@ -391,6 +430,59 @@ impl Run {
             .collect();
         format!("{} ({})", self.method, parameters.join(", "))
     }
+}
+
+impl KnownOrNew {
+    /// How far either accuracy moves from one point of the curve to the next, at least.
+    const STEP: f64 = 0.01;
+
+    /// What all episodes say together; `None` unless all have scores.
+    fn of<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Option<Self> {
+        let sortings: Vec<&Sorting> = outcomes
+            .map(|outcome| outcome.known_or_new.as_ref())
+            .collect::<Option<_>>()?;
+        let mut queries: Vec<Sorted> = sortings.iter().flat_map(|sorting| &sorting.queries).copied().collect();
+        queries.sort_by(|a, b| b.score.total_cmp(&a.score));
+        let count = |chosen: fn(&Sorted) -> bool| queries.iter().filter(|query| chosen(query)).count() as f64;
+        let (of_old, of_new) = (count(|query| query.old), count(|query| !query.old));
+        let (mut old, mut new) = (0.0, of_new);
+        let mut curve = vec![TradeOff {
+            old: old / of_old,
+            new: new / of_new,
+        }];
+        // The threshold falls, and whatever has a score above it becomes known.
+        let mut rest = queries.len();
+        for group in queries.chunk_by(|a, b| a.score == b.score) {
+            old += group.iter().filter(|query| query.old && query.fits).count() as f64;
+            new -= group.iter().filter(|query| !query.old).count() as f64;
+            rest -= group.len();
+            let next = TradeOff {
+                old: old / of_old,
+                new: new / of_new,
+            };
+            let moved = |last: &TradeOff| next.old - last.old >= Self::STEP || last.new - next.new >= Self::STEP;
+            if rest == 0 || curve.last().is_none_or(moved) {
+                curve.push(next);
+            }
+        }
+        Some(Self {
+            auroc: Summary::of(sortings.iter().map(|sorting| sorting.auroc)).into(),
+            at: TradeOff {
+                old: count(|query| query.old && query.right) / of_old,
+                new: count(|query| !query.old && query.right) / of_new,
+            },
+            curve,
+        })
+    }
+}
+
+/// The shares of all episodes; `None` unless all have some.
+fn shares<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Option<UnsureShares> {
+    let unsure: Vec<Unsure> = outcomes.map(|outcome| outcome.unsure).collect::<Option<_>>()?;
+    Some(UnsureShares {
+        outliers: Summary::of(unsure.iter().map(|share| share.outliers)).into(),
+        others: Summary::of(unsure.iter().map(|share| share.others)).into(),
+    })
 }
 
 impl Report {
@@ -480,7 +572,15 @@ impl Report {
                 .chain(more.iter().map(|&title| title.to_owned()))
                 .collect()
         };
+        let with_scores = self.runs.iter().any(|run| run.known_or_new.is_some());
+        let with_unsure = self.runs.iter().any(|run| run.unsure.is_some());
         let mut columns = vec!["All", "Old", "New", "K", "K error"];
+        if with_scores {
+            columns.push("AUROC");
+        }
+        if with_unsure {
+            columns.extend(["Outliers unsure", "Others unsure"]);
+        }
         if with_paper {
             columns.push("Paper");
         }
@@ -502,6 +602,14 @@ impl Report {
                     None => format!("{:.1}", k.error),
                 }),
             ]);
+            let or_none = |interval: Option<Interval>| interval.map_or("–".to_owned(), percent);
+            if with_scores {
+                cells.push(or_none(run.known_or_new.as_ref().map(|scores| scores.auroc)));
+            }
+            if with_unsure {
+                cells.push(or_none(run.unsure.map(|shares| shares.outliers)));
+                cells.push(or_none(run.unsure.map(|shares| shares.others)));
+            }
             if with_paper {
                 cells.push(run.paper.as_ref().map_or("–".to_owned(), |cell| {
                     let new = cell.new.map_or("–".to_owned(), |new| format!("{new:.1}"));
@@ -579,9 +687,14 @@ impl Report {
                 outliers_in_words(each)
             ),
         };
+        let scores = if with_scores {
+            " AUROC: how often a known query has a higher score than a new one, in %."
+        } else {
+            ""
+        };
         let _ = writeln!(
             text,
-            "Accuracy in % by the paper's metric, ± half the 95 % interval.{beside}{outliers}\n\n{main}"
+            "Accuracy in % by the paper's metric, ± half the 95 % interval.{scores}{beside}{outliers}\n\n{main}"
         );
         for (number, doubt) in doubts.iter().enumerate() {
             let _ = writeln!(text, "[{}] In the paper: {doubt}.\n", number + 1);

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use genus_core::episode::Episode;
 use genus_core::methods::Method;
-use genus_core::metrics::{Accuracy, Convention, Judged, accuracy, ari, nmi};
+use genus_core::metrics::{Accuracy, Convention, Judged, accuracy, ari, auroc, nmi};
 use genus_core::{
-    Category, CentreNorm, Discover, DiscoverError, Discovery, Features, Prototypes, RealTime, Subset, Support, Task,
-    TwoStep,
+    Category, CentreNorm, Discover, DiscoverError, Discovery, Features, Prototypes, RealTime, Score, Subset, Support,
+    Task, TwoStep,
 };
 
 use crate::contender::Contender;
@@ -40,7 +40,39 @@ pub(crate) struct Outcome {
     pub(crate) categories: Option<usize>,
     /// The number that there were: known classes, and new ones with a query.
     pub(crate) classes: usize,
+    /// How well scores tell known from new, where queries came one by one and have scores.
+    pub(crate) known_or_new: Option<Sorting>,
+    /// What was called unsure, where there are outliers and the method says so.
+    pub(crate) unsure: Option<Unsure>,
     pub(crate) time: Duration,
+}
+
+/// The scores of queries that came one by one.
+#[derive(Clone, Debug)]
+pub(crate) struct Sorting {
+    /// How often a query of a known class has a higher score than one of a new class.
+    pub(crate) auroc: f64,
+    pub(crate) queries: Vec<Sorted>,
+}
+
+/// One query that came by itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sorted {
+    /// How well it fits the best known class.
+    pub(crate) score: f32,
+    /// Whether it is of a known class.
+    pub(crate) old: bool,
+    /// Whether the best known class is its own.
+    pub(crate) fits: bool,
+    /// Whether it was rightly sorted.
+    pub(crate) right: bool,
+}
+
+/// The shares of queries that were called unsure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unsure {
+    pub(crate) outliers: f64,
+    pub(crate) others: f64,
 }
 
 /// One episode, and all that its methods share.
@@ -50,6 +82,7 @@ pub(crate) struct Trial<'a> {
     pub(crate) task: Task,
     pub(crate) mode: Mode,
     pub(crate) seed: u64,
+    prototypes: Prototypes,
     number: u64,
 }
 
@@ -62,18 +95,28 @@ impl<'a> Trial<'a> {
         bench: &Bench,
         number: u64,
     ) -> Result<Self, LabError> {
-        let task = task(data.features(), &episode, bench.prototypes).map_err(|source| LabError::Discover {
-            method: "the task".to_owned(),
-            episode: number,
-            source,
-        })?;
+        let task = task(data.features(), &episode, bench.prototypes, number)?;
         Ok(Self {
             data,
             episode,
             task,
             mode,
             seed: bench.seed,
+            prototypes: bench.prototypes,
             number,
+        })
+    }
+
+    /// The same trial on other features of the same items.
+    pub(crate) fn on(&self, features: &Features) -> Result<Self, LabError> {
+        Ok(Self {
+            data: self.data,
+            episode: self.episode.clone(),
+            task: task(features, &self.episode, self.prototypes, self.number)?,
+            mode: self.mode.clone(),
+            seed: self.seed,
+            prototypes: self.prototypes,
+            number: self.number,
         })
     }
 
@@ -109,17 +152,27 @@ impl<'a> Trial<'a> {
         let truth = &self.episode.truth[..self.episode.belonging()];
         if !matches!(self.mode, Mode::RealTime) {
             let discovery = self.discover(contender)?;
-            return Ok(judge(&discovery, truth, start.elapsed()));
+            let time = start.elapsed();
+            return Ok(Outcome {
+                unsure: unsure(&discovery, truth.len()),
+                ..judge(&discovery, truth, time)
+            });
+        }
+        let failed = |source| self.failed(contender, source);
+        let rule = contender.method().and_then(Method::rule);
+        if let Some(rule) = rule {
+            let rule = RealTime::new(task, rule.clone()).map_err(failed)?;
+            let judged = rule.judge_each(task);
+            let time = start.elapsed();
+            let categories: Vec<Category> = judged.iter().map(category).collect();
+            return Ok(Outcome {
+                known_or_new: Some(sorting(task.known(), &judged, &rule.guess_each(task), truth)),
+                ..judge_one_by_one(task.known(), &categories, truth, time)
+            });
         }
         let categories = match contender.method() {
             None => contender.one_by_one(self)?,
-            Some(method) => {
-                let judged = match method.rule() {
-                    Some(rule) => RealTime::new(task, rule.clone()).map(|rule| rule.judge_all(task)),
-                    None => one_by_one(method, task),
-                };
-                judged.map_err(|source| self.failed(contender, source))?
-            }
+            Some(method) => one_by_one(method, task).map_err(failed)?,
         };
         Ok(judge_one_by_one(task.known(), &categories, truth, start.elapsed()))
     }
@@ -144,14 +197,54 @@ impl<'a> Trial<'a> {
 }
 
 /// The task of an episode.
-fn task(features: &Features, episode: &Episode, kind: Prototypes) -> Result<Task, DiscoverError> {
+fn task(features: &Features, episode: &Episode, kind: Prototypes, number: u64) -> Result<Task, LabError> {
     let names: Vec<String> = episode.support_classes.iter().map(|class| class.to_string()).collect();
-    let support = Support::new(features.select(&episode.support), &names)?;
-    Ok(Task::with_prototypes(
-        &support,
-        features.select(&episode.queries),
-        kind,
-    )?)
+    let task = Support::new(features.select(&episode.support), &names)
+        .and_then(|support| Task::with_prototypes(&support, features.select(&episode.queries), kind));
+    task.map_err(|source| LabError::Discover {
+        method: "the task".to_owned(),
+        episode: number,
+        source: source.into(),
+    })
+}
+
+/// The category of a query that came by itself.
+fn category(judged: &(Option<usize>, Score)) -> Category {
+    judged.0.map_or(Category::Novel(0), Category::Known)
+}
+
+/// What the scores of queries that came one by one say, given the best known class of each.
+fn sorting(known: usize, judged: &[(Option<usize>, Score)], guesses: &[usize], truth: &[usize]) -> Sorting {
+    let queries: Vec<Sorted> = truth
+        .iter()
+        .zip(judged)
+        .zip(guesses)
+        .map(|((&class, &(found, score)), &guess)| Sorted {
+            score: score.probability.unwrap_or(score.similarity),
+            old: class < known,
+            fits: guess == class,
+            right: found == Some(class).filter(|&class| class < known),
+        })
+        .collect();
+    let scores: Vec<f32> = queries.iter().map(|query| query.score).collect();
+    let old: Vec<bool> = queries.iter().map(|query| query.old).collect();
+    Sorting {
+        auroc: auroc(&scores, &old),
+        queries,
+    }
+}
+
+/// How many of the outliers and of the others were called unsure, where the method can say so; outliers come last.
+fn unsure(discovery: &Discovery, belonging: usize) -> Option<Unsure> {
+    let (others, outliers) = discovery.scores().split_at(belonging);
+    if outliers.is_empty() || discovery.calibration().is_none() {
+        return None;
+    }
+    let share = |scores: &[Score]| scores.iter().filter(|score| score.unsure).count() as f64 / scores.len() as f64;
+    Some(Unsure {
+        outliers: share(outliers),
+        others: share(others),
+    })
 }
 
 struct ByReference<'a>(&'a Method);
@@ -183,6 +276,8 @@ fn judge(discovery: &Discovery, truth: &[usize], time: Duration) -> Outcome {
         ari: ari(judged.clusters, truth),
         categories: clusters.max().map(|last| last + 1),
         classes: classes(judged.known.len(), truth),
+        known_or_new: None,
+        unsure: None,
         time,
     }
 }
@@ -234,6 +329,8 @@ fn judge_one_by_one(known: usize, categories: &[Category], truth: &[usize], time
         ari: ari(&clusters, truth),
         categories: None,
         classes: classes(known, truth),
+        known_or_new: None,
+        unsure: None,
         time,
     }
 }

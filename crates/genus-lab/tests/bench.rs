@@ -259,7 +259,7 @@ fn experiments_vary_what_they_are_about() {
 }
 
 #[test]
-fn the_methods_of_the_papers_tables_are_the_default() {
+fn the_methods_of_the_papers_tables_and_ours_are_the_default() {
     let data = dataset(8, 12);
     let methods = |experiment: Experiment| -> Vec<String> {
         let report = run(&bench(&[]), &data, &experiment);
@@ -268,11 +268,11 @@ fn the_methods_of_the_papers_tables_are_the_default() {
     // OCD learns from base classes, and there are none.
     assert_eq!(
         methods(Experiment::Main),
-        ["proto", "rankstat", "simgcd", "gcd", "shc", "ukc"]
+        ["proto", "rankstat", "simgcd", "gcd", "shc", "ukc", "calibrated"]
     );
-    let real_time = ["proto", "rankstat", "shc", "shc (boost = 1.1)", "ukc"];
+    let real_time = ["proto", "rankstat", "shc", "shc (boost = 1.1)", "ukc", "calibrated"];
     assert_eq!(methods(Experiment::RealTime), real_time);
-    assert_eq!(methods(Experiment::Queries(vec![2])), ["shc", "ukc"]);
+    assert_eq!(methods(Experiment::Queries(vec![2])), ["shc", "ukc", "calibrated"]);
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn curve(name: &str, values: &[(f64, f64)]) -> Curve {
     Curve {
         name: name.into(),
         points,
-        paper: vec![],
+        ..Curve::default()
     }
 }
 
@@ -208,6 +208,17 @@ fn charts_of_little_or_broken_data() {
             name: "paper only".into(),
             points: vec![],
             paper: vec![(1.0, 2.0), (nan, 3.0), (2.0, nan)],
+            at: None,
+        }],
+        vec![Curve {
+            name: "a place only".into(),
+            at: Some((1.0, 2.0)),
+            ..Curve::default()
+        }],
+        vec![Curve {
+            name: "no place".into(),
+            at: Some((nan, huge)),
+            ..Curve::default()
         }],
         vec![Curve {
             name: "bad halves".into(),
@@ -218,7 +229,7 @@ fn charts_of_little_or_broken_data() {
                     half,
                 })
                 .to_vec(),
-            paper: vec![],
+            ..Curve::default()
         }],
         (0..70)
             .map(|i| curve(&format!("line {i}"), &[(1.0, f64::from(i)), (2.0, f64::from(i))]))

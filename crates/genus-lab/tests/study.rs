@@ -9,7 +9,7 @@ use genus_core::Features;
 use genus_core::episode::{Pile, Shape, ShortClasses, Tail};
 use genus_core::rng::Rng;
 use genus_lab::figures::Projection;
-use genus_lab::{Bench, Dataset, Experiment, LabError, Progress, Report, Silent, Study};
+use genus_lab::{ALPHAS, Bench, Dataset, Experiment, LabError, Progress, Report, Silent, Study, THRESHOLDS};
 
 /// Classes around random directions, half of them novel.
 fn dataset(classes: usize, each: usize) -> Dataset {
@@ -181,6 +181,46 @@ impl Progress for Heard {
     fn step(&self) {}
 }
 
+/// A report as it was kept before there was more to say of it.
+fn kept_before(data: &Dataset, bench: &Bench, experiment: &Experiment, kept: &[u8]) -> Vec<u8> {
+    let text = format!(
+        "{} {bench:?} {experiment:?} {} {:?} {} {:?}",
+        data.fingerprint(),
+        env!("CARGO_PKG_VERSION"),
+        data.set(),
+        data.name(),
+        data.encoder()
+    );
+    let mut kept: serde_json::Value = serde_json::from_slice(kept).unwrap();
+    kept["key"] = blake3::hash(text.as_bytes()).to_hex().to_string().into();
+    kept.to_string().into_bytes()
+}
+
+#[test]
+fn reports_from_before_a_method_came_are_not_taken() {
+    let data = dataset(20, 10);
+    let folder = tempfile::tempdir().unwrap();
+    let run = || {
+        let mut study = Study::new(folder.path(), bench());
+        study.data_set(&data, "made-up", &Silent).unwrap();
+        study.counts()
+    };
+    let (made, _) = run();
+    let experiments = [
+        ("realtime.json", Experiment::RealTime),
+        ("queries.json", Experiment::queries(&data, &bench())),
+        ("alpha.json", Experiment::Alpha(ALPHAS.to_vec())),
+        ("threshold.json", Experiment::Threshold(THRESHOLDS.to_vec())),
+    ];
+    for (name, experiment) in experiments {
+        let path = folder.path().join("made-up").join(name);
+        let before = kept_before(&data, &bench(), &experiment, &fs::read(&path).unwrap());
+        fs::write(&path, before).unwrap();
+    }
+    // The sweeps are what they were.
+    assert_eq!(run(), (2, made - 2));
+}
+
 #[test]
 fn a_head_is_trained_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -234,7 +274,10 @@ fn without_base_classes_nothing_is_learnt() {
     };
     let report = usual.run(&data, &Experiment::Main, &Silent).unwrap();
     let names: Vec<&str> = report.runs.iter().map(|run| &*run.method).collect();
-    assert_eq!(names, ["proto", "rankstat", "simgcd", "gcd", "shc", "ukc"]);
+    assert_eq!(
+        names,
+        ["proto", "rankstat", "simgcd", "gcd", "shc", "ukc", "calibrated"]
+    );
     assert!(report.notes[0].starts_with("ocd is left out"), "{:?}", report.notes);
     let asked = Bench {
         methods: vec!["ocd".into()],

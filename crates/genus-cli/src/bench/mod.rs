@@ -99,7 +99,14 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             Ok(())
         }
         BenchCommand::Main(bench) => Single::of(bench).run(Experiment::Main, global),
-        BenchCommand::Realtime(bench) => Single::of(bench).run(Experiment::RealTime, global),
+        BenchCommand::Ablation(bench) => Single::of(bench).run(Experiment::Ablation, global),
+        BenchCommand::Realtime { bench, chart } => {
+            let single = Single {
+                svg: &chart.svg,
+                ..Single::of(bench)
+            };
+            single.run(Experiment::RealTime, global)
+        }
         BenchCommand::Tasks(bench) => Single::of(bench).run(Experiment::Tasks, global),
         BenchCommand::Alpha { bench, alpha, chart } => {
             let single = Single {
@@ -214,6 +221,7 @@ fn settings(trial: &TrialOptions, query: usize, episodes: NonZeroU64, global: &G
         prototypes: trial.prototypes.kind,
         short_classes: trial.classes.short_classes,
         heads: cache_root().ok().map(|root| root.join("heads")),
+        ..Bench::default()
     };
     bench.check()?;
     Ok(bench)

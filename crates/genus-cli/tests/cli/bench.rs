@@ -11,6 +11,18 @@ fn with_features() -> Folder {
     folder
 }
 
+/// The names of some of the classes, as JSON.
+fn names(classes: std::ops::Range<usize>) -> String {
+    let name = |class: usize| format!("\"class {class:02}\"");
+    classes.map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// The first twenty classes become base classes.
+fn with_split(folder: &Folder) {
+    let split = format!("{{\"base\": [{}], \"novel\": [{}]}}", names(0..20), names(20..30));
+    folder.write("split.json", split);
+}
+
 const SHAPE: &str = "--features features.csv --way 3 --new 3 --shot 2";
 
 fn bench(folder: &Folder, options: &str) -> Outcome {
@@ -20,7 +32,12 @@ fn bench(folder: &Folder, options: &str) -> Outcome {
 #[test]
 fn tables_as_a_person_sees_them() {
     let folder = with_features();
+    with_split(&folder);
     for (name, options) in [
+        (
+            "ablation",
+            format!("ablation {SHAPE} --query 4 --outliers 2 --episodes 6 --split split.json"),
+        ),
         ("main", format!("main {SHAPE} --query 4 --episodes 6")),
         (
             "main_tail_outliers",
@@ -90,7 +107,8 @@ fn the_json_has_every_figure_as_a_fraction() {
     assert_eq!(json["metric"], "paper");
     let runs = json["runs"].as_array().unwrap();
     let methods: Vec<&str> = runs.iter().map(|run| run["method"].as_str().unwrap()).collect();
-    assert_eq!(methods, ["proto", "rankstat", "simgcd", "gcd", "shc", "ukc"]);
+    let usual = ["proto", "rankstat", "simgcd", "gcd", "shc", "ukc", "calibrated"];
+    assert_eq!(methods, usual);
     for run in runs {
         let episodes = run["episodes"].as_array().unwrap();
         assert_eq!(episodes.len(), 7);
@@ -216,12 +234,7 @@ fn the_papers_shape_is_the_default() {
 #[test]
 fn a_split_chooses_the_classes() {
     let folder = with_features();
-    let name = |class: usize| format!("\"class {class:02}\"");
-    let names = |classes: std::ops::Range<usize>| classes.map(name).collect::<Vec<_>>().join(", ");
-    folder.write(
-        "split.json",
-        format!("{{\"base\": [{}], \"novel\": [{}]}}", names(0..20), names(20..30)),
-    );
+    with_split(&folder);
     folder.write("rest.json", format!("{{\"novel\": [{}]}}", names(20..30)));
     let options = format!("main {SHAPE} --query 4 --episodes 6 --methods rankstat,shc");
     let all = bench(&folder, &options);
@@ -313,4 +326,47 @@ fn tails_and_outliers_are_in_the_json_where_there_are_some() {
             (experiment.contains("--tail"), experiment.contains("--outliers"))
         );
     }
+}
+
+#[test]
+fn scores_and_doubts_are_in_the_json_and_the_trade_off_is_drawn() {
+    let folder = with_features();
+    with_split(&folder);
+    let options = format!("{SHAPE} --split split.json --episodes 4 --methods shc,gcd,calibrated");
+    let json = json_of(&folder, &format!("realtime {options} --query 4 --svg trade-off.svg"));
+    for (run, scored) in json["runs"].as_array().unwrap().iter().zip([true, false, true]) {
+        let scores = &run["known_or_new"];
+        assert_eq!(scores.is_object(), scored, "{run}");
+        if scored {
+            fraction(&scores["auroc"]);
+            // Every episode has as many queries, so that their mean is what they have together.
+            for side in ["old", "new"] {
+                let together = scores["at"][side].as_f64().unwrap();
+                assert!((together - fraction(&run[side])).abs() < 1e-12, "{run}");
+            }
+            assert!(scores["curve"].as_array().unwrap().len() > 5);
+        }
+    }
+    assert!(folder.read("trade-off.svg").starts_with("<svg "));
+    let json = json_of(&folder, &format!("main {options} --query 4 --outliers 3"));
+    for (run, says) in json["runs"].as_array().unwrap().iter().zip([false, false, true]) {
+        assert_eq!(run["unsure"].is_object(), says, "{run}");
+        if says {
+            for side in ["outliers", "others"] {
+                fraction(&run["unsure"][side]);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_ablation_needs_base_classes() {
+    let folder = with_features();
+    let outcome = folder.genus(&format!("bench ablation {SHAPE} --query 4 --episodes 2"));
+    assert_eq!(outcome.code, Some(1));
+    assert!(
+        outcome.stderr.contains("no base classes") && outcome.stderr.contains("--split"),
+        "{}",
+        outcome.stderr
+    );
 }

@@ -33,6 +33,7 @@ fn every_command_has_examples() {
         "large",
         "queries",
         "tasks",
+        "ablation",
         "alpha",
         "threshold",
         "backbones",

@@ -182,6 +182,16 @@ impl Calibration {
         self.centre != Centre::Task
     }
 
+    /// Items in its space, for other methods: without the mean of the base classes, the directions in which items of one
+    /// class differ most damped, scaled to length one. An item that is the mean itself becomes zeros.
+    ///
+    /// # Panics
+    /// When the items have another number of features.
+    pub fn transform(&self, items: &Features) -> Features {
+        assert_eq!(items.dim(), self.dim(), "a calibration is of one number of features");
+        Features::from_finite(items.dim(), self.space.apply(items.values()))
+    }
+
     pub(crate) fn space(&self) -> &Space {
         &self.space
     }

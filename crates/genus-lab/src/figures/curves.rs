@@ -27,6 +27,8 @@ pub struct Curve {
     pub points: Vec<CurvePoint>,
     /// The figures of the paper, drawn hollow and dashed without a band.
     pub paper: Vec<(f64, f64)>,
+    /// The one place where something stands that could stand anywhere on the line. The line then has no other mark.
+    pub at: Option<(f64, f64)>,
 }
 
 /// One measured value.
@@ -152,6 +154,8 @@ impl CurveChart {
                     mark: MARKS[at % MARKS.len()],
                     points,
                     paper,
+                    at: curve.at.map(|(x, y)| [x, y]).filter(|&[x, y]| usable(x) && usable(y)),
+                    marked: curve.at.is_none(),
                 }
             });
         lines.collect()
@@ -161,8 +165,7 @@ impl CurveChart {
         let mut text = format!("{} against {}.", self.y, self.x);
         for line in lines {
             let values: Vec<String> = line
-                .points
-                .iter()
+                .marks()
                 .map(|p| format!("{} at {}", decimals(p.mean, 1), decimals(p.x, 4)))
                 .collect();
             text += &format!(
@@ -186,12 +189,29 @@ struct Line {
     mark: Mark,
     points: Vec<CurvePoint>,
     paper: Vec<[f64; 2]>,
+    at: Option<[f64; 2]>,
+    /// Whether its points have marks.
+    marked: bool,
 }
 
 impl Line {
     /// The last point, where the name goes.
     fn end(&self) -> Option<[f64; 2]> {
-        self.points.last().map(|p| [p.x, p.mean]).or(self.paper.last().copied())
+        let measured = self.points.last().map(|p| [p.x, p.mean]);
+        measured.or(self.paper.last().copied()).or(self.at)
+    }
+
+    /// Where there is a mark.
+    fn marks(&self) -> impl Iterator<Item = CurvePoint> {
+        let points = self.points.iter().copied().filter(|_| self.marked);
+        let only = self.at.map(|[x, mean]| CurvePoint { x, mean, half: 0.0 });
+        points.chain(only)
+    }
+
+    /// All that is drawn of it apart from bands.
+    fn places(&self) -> impl Iterator<Item = [f64; 2]> {
+        let measured = self.points.iter().map(|p| [p.x, p.mean]);
+        measured.chain(self.paper.iter().copied()).chain(self.at)
     }
 }
 
@@ -224,10 +244,7 @@ struct XAxis {
 impl XAxis {
     /// Few values are labelled themselves, many by round numbers.
     fn of(lines: &[Line]) -> Self {
-        let measured = lines.iter().flat_map(|line| line.points.iter().map(|p| p.x));
-        let mut values: Vec<f64> = measured
-            .chain(lines.iter().flat_map(|line| line.paper.iter().map(|p| p[0])))
-            .collect();
+        let mut values: Vec<f64> = lines.iter().flat_map(Line::places).map(|[x, _]| x).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
         let (first, last) = match (values.first(), values.last()) {
@@ -258,7 +275,7 @@ impl YAxis {
         let measured = lines
             .iter()
             .flat_map(|line| line.points.iter().flat_map(|p| [p.mean - p.half, p.mean + p.half]));
-        let all = measured.chain(lines.iter().flat_map(|line| line.paper.iter().map(|p| p[1])));
+        let all = measured.chain(lines.iter().flat_map(Line::places).map(|[_, y]| y));
         let (low, high) = all.fold((f64::MAX, f64::MIN), |(low, high), value| {
             (low.min(value), high.max(value))
         });
@@ -401,9 +418,16 @@ fn strokes(svg: &mut Svg, plot: &Plot, line: &Line) {
         &through(&means),
         format_args!(r#"fill="none" stroke="{colour}" stroke-width="2.4""#),
     );
-    for point in &line.points {
-        let d = shape(line.mark, plot.at([point.x, point.mean]), 4.4);
-        let value = format!("{} ± {}", decimals(point.mean, 2), decimals(point.half, 2));
+    for point in line.marks() {
+        let (radius, value) = match line.marked {
+            true => (
+                4.4,
+                format!("{} ± {}", decimals(point.mean, 2), decimals(point.half, 2)),
+            ),
+            // The only mark of a line can be larger.
+            false => (6.0, decimals(point.mean, 2)),
+        };
+        let d = shape(line.mark, plot.at([point.x, point.mean]), radius);
         let title = format!("{}: {value} at {}", line.name, decimals(point.x, 4));
         svg.push(format_args!(
             r##"<path d="{d}" fill="{colour}" stroke="#fdfdfe" stroke-width="1.4"><title>{}</title></path>"##,
@@ -416,6 +440,10 @@ fn strokes(svg: &mut Svg, plot: &Plot, line: &Line) {
 /// Where the names go beside the ends of the lines, as heights above the plot's foot; `None` where they would collide or
 /// where a line ends early, and a legend is needed.
 fn direct_labels(lines: &[Line], y: &YAxis) -> Option<Vec<f64>> {
+    // The end of a line with one mark is not what it is about.
+    if lines.iter().any(|line| !line.marked) {
+        return None;
+    }
     let ends: Vec<[f64; 2]> = lines.iter().map(Line::end).collect::<Option<_>>()?;
     let paper = lines.iter().filter_map(|line| line.paper.last());
     let last = ends.iter().chain(paper).map(|end| end[0]).fold(f64::MIN, f64::max);

@@ -22,6 +22,7 @@
 //!             CurvePoint { x: 10.0, mean: 73.4, half: 0.7 },
 //!         ],
 //!         paper: vec![],
+//!         at: None,
 //!     }],
 //! };
 //! assert!(chart.svg().starts_with("<svg "));
