@@ -161,7 +161,8 @@ pub(crate) struct Discover {
 #[command(after_help = "\
 Examples:
   genus assign --taxonomy result --query more.parquet > more.csv
-  genus assign --taxonomy result --query more.npy --out sorted --format jsonl")]
+  genus assign --taxonomy result --query more.npy --out sorted --format jsonl
+  genus assign --taxonomy result --query today.parquet --grow result > today.csv")]
 pub(crate) struct Assign {
     /// The folder of the taxonomy
     #[arg(long, short, value_name = "DIR")]
@@ -169,6 +170,10 @@ pub(crate) struct Assign {
     /// The items to assign: a feature file, or images
     #[arg(long, value_name = "FILE|DIR")]
     pub(crate) query: PathBuf,
+    /// Let new groups form as the items come, in their order, and write the grown taxonomy here, which may be where it came
+    /// from. Items that fit nothing in the end are unsure and in no category; give them again with the next ones
+    #[arg(long, value_name = "DIR")]
+    pub(crate) grow: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) images: ImageOptions,
     #[command(flatten)]

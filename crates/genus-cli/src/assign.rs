@@ -10,6 +10,7 @@ use genus_lab::Progress;
 use crate::args::{Assign, Global};
 use crate::blocks;
 use crate::failure::Failure;
+use crate::grow;
 use crate::images::Embedder;
 use crate::output::Sink;
 use crate::progress::Bar;
@@ -35,6 +36,17 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
         None => bar.spin("items"),
     }
     let mut counts = vec![0u64; taxonomy.entries().len()];
+    if let Some(folder) = &args.grow {
+        let taxonomy = grow::run(taxonomy, folder, query.path(), &made, &mut sink, &bar)?;
+        sink.finish()?;
+        drop(bar);
+        if !global.quiet {
+            let how = format!("grown from a taxonomy of {}", made.method);
+            anstream::eprint!("{}", summary::text(taxonomy.entries(), &how, start.elapsed()));
+            anstream::eprintln!("Written to {}", folder.display());
+        }
+        return Ok(());
+    }
     blocks::for_each(query.path(), |block| {
         let assignments = taxonomy.assign(&block.features)?;
         assignments

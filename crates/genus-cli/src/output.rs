@@ -90,14 +90,14 @@ impl Sink {
 }
 
 /// A folder for results, removed again when it was made for them and nothing came of it.
-struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
     /// The folders that were not there before, the innermost first.
     made: Vec<PathBuf>,
 }
 
 impl Folder {
-    fn create(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
         let missing = path
             .ancestors()
             .filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
@@ -105,16 +105,12 @@ impl Folder {
             path: path.to_owned(),
             made: missing.map(Path::to_owned).collect(),
         };
-        fs::create_dir_all(path).map_err(|e| {
-            Failure::failed(format!(
-                "cannot make the folder {}: {e}; name another with --out",
-                path.display()
-            ))
-        })?;
+        fs::create_dir_all(path)
+            .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}; name another", path.display())))?;
         Ok(folder)
     }
 
-    fn keep(mut self) {
+    pub(crate) fn keep(mut self) {
         self.made.clear();
     }
 }

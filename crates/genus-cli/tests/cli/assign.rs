@@ -97,6 +97,15 @@ fn many_items_in_several_blocks_keep_their_order() {
     assert_eq!(folder.read("sorted/assignments.jsonl").lines().count(), 17_000);
 }
 
+#[test]
+fn a_taxonomy_without_a_calibration_does_not_grow() {
+    let folder = Folder::with_animals();
+    folder.genus(&format!("{DISCOVER} -m shc --out result")).success();
+    let command = "assign --taxonomy result --query pile.csv --grow grown";
+    folder.fails(command, &["--grow", "no calibration", "`calibrated`"]);
+    folder.fails(&format!("{command} --out fresh"), &["no calibration"]);
+}
+
 /// Assigning must fail, also into a folder, of which nothing may remain.
 #[track_caller]
 fn assign_fails(folder: &Folder, query: &str, mentions: &[&str]) {
