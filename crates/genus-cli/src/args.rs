@@ -171,7 +171,8 @@ pub(crate) struct Discover {
 Examples:
   genus assign --taxonomy result --query more.parquet > more.csv
   genus assign --taxonomy result --query more.npy --out sorted --format jsonl
-  genus assign --taxonomy result --query more.npy --calibration base.safetensors")]
+  genus assign --taxonomy result --query more.npy --calibration base.safetensors
+  genus assign --taxonomy result --query today.parquet --grow result > today.csv")]
 pub(crate) struct Assign {
     /// The folder of the taxonomy
     #[arg(long, short, value_name = "DIR")]
@@ -182,6 +183,10 @@ pub(crate) struct Assign {
     /// What `genus calibrate` learnt from base classes, for a taxonomy of a method that knows no probabilities
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Option<PathBuf>,
+    /// Let new groups form as the items come, in their order, and write the grown taxonomy here, which may be where it came
+    /// from. Items that fit nothing in the end are unsure and in no category; give them again with the next ones
+    #[arg(long, value_name = "DIR")]
+    pub(crate) grow: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) images: ImageOptions,
     #[command(flatten)]

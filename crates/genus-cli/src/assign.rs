@@ -10,6 +10,7 @@ use crate::args::{Assign, Global};
 use crate::blocks;
 use crate::calibrate::{Given, knowledge};
 use crate::failure::Failure;
+use crate::grow::Growth;
 use crate::images::Embedder;
 use crate::output::Sink;
 use crate::progress::Bar;
@@ -32,6 +33,8 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
         let failed = |e| Failure::failed(format!("{}: {e}", path.display()));
         taxonomy = taxonomy.calibrated_by(given.calibration).map_err(failed)?;
     }
+    let growth = args.grow.as_ref().map(|folder| Growth::new(taxonomy.clone(), folder));
+    let growth = growth.transpose()?;
     let mut sink = Sink::open(&args.output)?;
     let query = Embedder::new(&args.images, global).input(&args.query, false)?;
     let rows = {
@@ -47,6 +50,17 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
     match rows {
         Some(rows) => bar.start("items", rows),
         None => bar.spin("items"),
+    }
+    if let Some(growth) = growth {
+        let taxonomy = growth.run(query.path(), &made, &mut sink, &bar)?;
+        let unsure = sink.unsure();
+        sink.finish()?;
+        drop(bar);
+        if !global.quiet {
+            let how = format!("grown from a taxonomy of {}", made.method);
+            anstream::eprint!("{}", summary::text(taxonomy.entries(), unsure, &how, start.elapsed()));
+        }
+        return Ok(());
     }
     let mut counts = vec![0u64; taxonomy.entries().len()];
     blocks::for_each(query.path(), |block| {

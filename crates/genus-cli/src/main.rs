@@ -14,6 +14,7 @@ mod discover;
 mod embed;
 mod encoders;
 mod failure;
+mod grow;
 mod images;
 mod methods;
 mod output;

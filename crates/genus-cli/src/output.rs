@@ -107,14 +107,14 @@ impl Sink {
 }
 
 /// A folder for results, removed again when it was made for them and nothing came of it.
-struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
     /// The folders that were not there before, the innermost first.
     made: Vec<PathBuf>,
 }
 
 impl Folder {
-    fn create(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
         let missing = path
             .ancestors()
             .filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
@@ -122,16 +122,16 @@ impl Folder {
             path: path.to_owned(),
             made: missing.map(Path::to_owned).collect(),
         };
-        fs::create_dir_all(path).map_err(|e| {
-            Failure::failed(format!(
-                "cannot make the folder {}: {e}; name another with --out",
-                path.display()
-            ))
-        })?;
+        fs::create_dir_all(path)
+            .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}; name another", path.display())))?;
         Ok(folder)
     }
 
-    fn keep(mut self) {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn keep(mut self) {
         self.made.clear();
     }
 }

@@ -216,6 +216,9 @@ pub enum TaxonomyError {
         /// The category.
         name: String,
     },
+    /// Nothing that says how likely an item belongs to a category.
+    #[error("the taxonomy has no calibration to judge items by; discover it with the method `calibrated`")]
+    NoCalibration,
     /// Two categories of one name.
     #[error("two categories are called `{name}`")]
     NameTwice {

@@ -42,6 +42,7 @@ pub mod methods;
 pub mod metrics;
 mod real_time;
 pub mod rng;
+mod stream;
 mod task;
 mod taxonomy;
 mod two_step;
@@ -54,6 +55,7 @@ pub use error::{CalibrationError, DiscoverError, FeatureError, ParameterError, T
 pub use features::Features;
 pub use methods::Discover;
 pub use real_time::{RealTime, Rule};
+pub use stream::{Observation, Place, Stream};
 pub use task::{Prototypes, Support, Task};
 pub use taxonomy::{Assignment, Refinement, Taxonomy, TaxonomyEntry};
 pub use two_step::{CentreNorm, Subset, TwoStep};

@@ -81,20 +81,16 @@ impl Taxonomy {
 
     /// The known classes of a task as a calibration sees their examples.
     pub(crate) fn of_examples(task: &Task, calibration: Arc<Calibration>) -> Self {
-        let points = Points::examples(task, calibration.space());
-        let prototypes = Sorted::prototypes(&points);
-        let entries = task.classes().iter().map(|class| TaxonomyEntry {
-            name: class.clone(),
-            kind: Kind::Known,
-            items: 0,
-        });
+        let (entries, centres, fitting) = examples(task, calibration);
+        Self::of_fitting(entries, centres, fitting)
+    }
+
+    /// Categories that a calibration judges, with centres in its space.
+    pub(crate) fn of_fitting(entries: Vec<TaxonomyEntry>, centres: Features, fitting: Fitting) -> Self {
         Self {
-            entries: entries.collect(),
-            centres: Features::from_finite(task.dim(), prototypes.centres(&points)),
-            fitting: Some(Fitting {
-                groups: points.affinity(&prototypes).groups(),
-                calibration,
-            }),
+            entries,
+            centres,
+            fitting: Some(fitting),
         }
     }
 
@@ -347,6 +343,20 @@ impl Taxonomy {
             Some(fitting) => Cow::Owned(fitting.calibration.space().apply(rows)),
         }
     }
+}
+
+/// The known classes of a task as a calibration sees their examples: entries without items, centres, and what judges them.
+pub(crate) fn examples(task: &Task, calibration: Arc<Calibration>) -> (Vec<TaxonomyEntry>, Features, Fitting) {
+    let points = Points::examples(task, calibration.space());
+    let prototypes = Sorted::prototypes(&points);
+    let entries = task.classes().iter().map(|class| TaxonomyEntry {
+        name: class.clone(),
+        kind: Kind::Known,
+        items: 0,
+    });
+    let centres = Features::from_finite(task.dim(), prototypes.centres(&points));
+    let groups = points.affinity(&prototypes).groups();
+    (entries.collect(), centres, Fitting { calibration, groups })
 }
 
 /// The category of the largest dot product, the first of equal ones, in units of the item's length.

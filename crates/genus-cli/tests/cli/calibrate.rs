@@ -512,3 +512,121 @@ fn a_folder_that_cannot_be_written_is_said() {
     folder.write("taken.safetensors/inside", "");
     folder.fails("calibrate base.csv -o taken.safetensors", &["taken.safetensors"]);
 }
+
+/// The same folder with a taxonomy of the first six of the ten classes in `result`, and the items of all ten, those of six first
+/// seen again, in `more.csv`.
+fn with_more() -> Folder {
+    let folder = calibrated();
+    let all = folder.read("pile.csv");
+    let header = all.lines().next().unwrap();
+    let items = |classes: std::ops::Range<&str>| -> String {
+        let chosen = all
+            .lines()
+            .skip(1)
+            .filter(|line| classes.contains(&truth(line.split(',').next().unwrap())));
+        std::iter::once(header)
+            .chain(chosen)
+            .map(|line| format!("{line}\n"))
+            .collect()
+    };
+    folder.write("first.csv", items("class 20".."class 26"));
+    folder.write("more.csv", items("class 20".."class 30"));
+    let discover = "discover --support support.csv --query first.csv --calibration base.safetensors --out result";
+    folder.genus(discover).success();
+    folder
+}
+
+/// The names of a taxonomy's categories.
+fn names(folder: &Folder, taxonomy: &str) -> Vec<String> {
+    let text = folder.read(&format!("{taxonomy}/taxonomy.toml"));
+    let names = text.lines().filter_map(|line| line.strip_prefix("name = "));
+    names.map(|name| name.trim_matches('"').to_owned()).collect()
+}
+
+#[test]
+fn a_taxonomy_grows_with_the_items() {
+    let folder = with_more();
+    let before = names(&folder, "result");
+    let outcome = folder
+        .genus("assign --taxonomy result --query more.csv --grow deep/grown")
+        .success();
+    assert!(
+        outcome.stderr.contains("grown from a taxonomy of calibrated"),
+        "{}",
+        outcome.stderr
+    );
+    let rows = outcome.rows();
+    let ids: Vec<String> = folder
+        .read("more.csv")
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').next().unwrap().to_owned())
+        .collect();
+    assert_eq!(rows.iter().map(|row| row.id.clone()).collect::<Vec<_>>(), ids);
+    let grown = names(&folder, "deep/grown");
+    assert_eq!(grown[..before.len()], before);
+    assert!(grown.len() >= before.len() + 3, "{grown:?}");
+    // Known classes go to themselves, and most of a new class into one new group of its own.
+    let mut own = Vec::new();
+    for class in 20..30 {
+        let class = format!("class {class}");
+        let places: Vec<&str> = rows
+            .iter()
+            .filter(|row| truth(&row.id) == class)
+            .map(|row| &*row.category)
+            .collect();
+        let most = |name: &&str| places.iter().filter(|place| *place == name).count();
+        let largest = *places.iter().max_by_key(|name| most(name)).unwrap();
+        assert!(2 * most(&largest) > places.len(), "{class}: {places:?}");
+        own.push(largest.to_owned());
+    }
+    assert!(
+        (0..4).all(|class| own[class] == format!("class {}", 20 + class)),
+        "{own:?}"
+    );
+    own.sort();
+    own.dedup();
+    assert!(own.len() >= 9, "{own:?}");
+    // The original is as it was, and the grown one is a taxonomy like any other.
+    assert_eq!(names(&folder, "result"), before);
+    let again = folder.genus("assign --taxonomy deep/grown --query more.csv").rows();
+    let same = again
+        .iter()
+        .zip(&rows)
+        .filter(|(a, b)| a.category == b.category)
+        .count();
+    assert!(10 * same > 9 * rows.len(), "{same} of {}", rows.len());
+}
+
+#[test]
+fn a_taxonomy_grows_in_its_place_and_at_any_number_of_threads() {
+    let folder = with_more();
+    let grow = "assign --taxonomy result --query more.csv --grow";
+    let one = folder.genus(&format!("{grow} grown --threads 1")).success();
+    let three = folder.genus(&format!("{grow} result --threads 3")).success();
+    assert_eq!(one.text(), three.text());
+    for file in folder.names("grown") {
+        let bytes = |folder_of: &str| folder.contents().remove(&format!("{folder_of}/{file}"));
+        assert!(bytes("grown") == bytes("result"), "{file}");
+    }
+}
+
+#[test]
+fn nothing_grows_that_no_calibration_judges() {
+    let folder = calibrated();
+    folder.genus(&format!("{DISCOVER} --method shc --out plain")).success();
+    let grow = "assign --taxonomy plain --query pile.csv --grow grown";
+    folder.fails(grow, &["--grow", "no calibration", "`calibrated`", "--calibration"]);
+    folder.fails(&format!("{grow} --out fresh"), &["no calibration"]);
+    folder
+        .genus(&format!("{grow} --calibration base.safetensors"))
+        .success();
+    assert!(names(&folder, "grown").len() >= names(&folder, "plain").len());
+    // What cannot be observed leaves nothing behind.
+    let pile = folder.read("pile.csv");
+    let (header, first) = (pile.lines().next().unwrap(), pile.lines().nth(1).unwrap());
+    let zeros = format!("zero{}", ",0".repeat(header.split(',').count() - 1));
+    folder.write("zeros.csv", format!("{header}\n{first}\n{zeros}\n"));
+    let grow = "assign --taxonomy grown --query zeros.csv --grow further";
+    folder.fails(grow, &["row 1", "zeros"]);
+}

@@ -216,11 +216,18 @@ impl Calibration {
     }
 
     /// The best of some groups for an item that comes by itself, given its cosines with their means and the cosines that
-    /// are usual in them, and how well it fits.
+    /// are usual in them, and how well it fits when as many items belong to a group as belong to none.
     pub(crate) fn arrival(&self, cosines: &[f32], expected: &[f64]) -> (usize, Score) {
+        self.arrival_among(cosines, expected, 0.5)
+    }
+
+    /// The same when this share of the items belongs to one of the groups.
+    pub(crate) fn arrival_among(&self, cosines: &[f32], expected: &[f64], familiar: f64) -> (usize, Score) {
         let exact: Vec<f64> = cosines.iter().map(|&cosine| f64::from(cosine)).collect();
         let (best, seen) = membership::best_group(&exact, expected);
-        let probability = membership::chance(&self.arrivals, &seen);
+        // The model was taught with as many of either kind.
+        let odds = logistic::logit(&self.arrivals, &seen) + (familiar / (1.0 - familiar)).ln();
+        let probability = logistic::probability(odds) as f32;
         let score = Score {
             probability: Some(probability),
             unsure: probability < 0.5,

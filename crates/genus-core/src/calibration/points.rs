@@ -75,6 +75,19 @@ impl Points {
         }
     }
 
+    /// Groups that stay apart, by the means of their members and how many those are, and items that are in the space already.
+    pub(crate) fn of_groups(dim: usize, means: &[f32], members: &[f64], items: &[f32]) -> Self {
+        let mut weights: Vec<f32> = members.iter().map(|&members| members as f32).collect();
+        weights.resize(members.len() + items.len() / dim, 1.0);
+        Self {
+            dim,
+            known: members.len(),
+            rows: [means, items].concat(),
+            weights,
+            gram: OnceLock::new(),
+        }
+    }
+
     pub(crate) fn known(&self) -> usize {
         self.known
     }
