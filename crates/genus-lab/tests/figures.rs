@@ -217,7 +217,7 @@ fn charts_of_little_or_broken_data() {
         }],
         vec![Curve {
             name: "no place".into(),
-            at: Some((nan, huge)),
+            at: Some((nan, 1.0)),
             ..Curve::default()
         }],
         vec![Curve {
@@ -236,13 +236,53 @@ fn charts_of_little_or_broken_data() {
             .collect(),
     ];
     for curves in broken {
-        let empty = curves
-            .iter()
-            .all(|curve| curve.paper.is_empty() && !curve.points.iter().any(|p| p.x.is_finite() && p.mean.is_finite()));
+        let drawn = |curve: &Curve| {
+            let finite = |x: f64, y: f64| x.is_finite() && y.is_finite();
+            let points = curve.points.iter().any(|p| finite(p.x, p.mean));
+            points || !curve.paper.is_empty() || curve.at.is_some_and(|(x, y)| finite(x, y))
+        };
+        let empty = !curves.iter().any(drawn);
         checked(&chart(curves).svg(), |document| {
             assert_eq!(texts(document).iter().any(|text| text == "no data"), empty);
         });
     }
+}
+
+#[test]
+fn a_line_with_one_place_has_one_mark() {
+    let points = (0..40).map(|at| CurvePoint {
+        x: 2.5 * f64::from(at),
+        mean: 100.0 - 2.5 * f64::from(at),
+        half: 0.0,
+    });
+    let on_it = Curve {
+        name: "on the line".into(),
+        points: points.collect(),
+        at: Some((60.0, 40.0)),
+        ..Curve::default()
+    };
+    let beside = Curve {
+        name: "beside".into(),
+        points: vec![],
+        at: Some((50.0, 30.0)),
+        ..Curve::default()
+    };
+    checked(&chart(vec![on_it, beside]).svg(), |document| {
+        let titles: Vec<&str> = document
+            .descendants()
+            .filter(|node| {
+                node.has_tag_name("title") && node.parent().is_some_and(|parent| parent.has_tag_name("path"))
+            })
+            .filter_map(|node| node.text())
+            .collect();
+        assert_eq!(titles.len(), 2, "{titles:?}");
+        for expected in ["on the line: 40 at 60", "beside: 30 at 50"] {
+            assert!(titles.contains(&expected), "{titles:?}");
+        }
+        // Shares end at 0 and 100.
+        let texts = texts(document);
+        assert!(texts.iter().any(|text| text == "100") && !texts.iter().any(|text| text == "120"));
+    });
 }
 
 #[test]

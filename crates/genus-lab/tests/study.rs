@@ -198,7 +198,10 @@ fn kept_before(data: &Dataset, bench: &Bench, experiment: &Experiment, kept: &[u
 
 #[test]
 fn reports_from_before_a_method_came_are_not_taken() {
-    let data = dataset(20, 10);
+    // Without base classes, so that nothing is trained.
+    let some = dataset(20, 10);
+    let labels: Vec<Option<String>> = (0..200).map(|row| Some(format!("class {}", row / 10))).collect();
+    let data = Dataset::new("made up", some.features().clone(), &labels, None).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let run = || {
         let mut study = Study::new(folder.path(), bench());

@@ -283,7 +283,7 @@ impl YAxis {
             _ if low > high => (0.0, 100.0),
             // A flat line stands in the middle of a range, not between two numbers that differ by rounding.
             span if span <= 1e-9 * (1.0 + high.abs()) => (low - 1.0, high + 1.0),
-            span => (low - 0.02 * span, high + 0.02 * span),
+            span => (room(low, -0.02 * span), room(high, 0.02 * span)),
         };
         let step = round_step((high - low) / 7.0);
         let (from, to) = ((low / step).floor() * step, (high / step).ceil() * step);
@@ -292,6 +292,14 @@ impl YAxis {
             to,
             ticks: round_ticks(from, to, step),
         }
+    }
+}
+
+/// A value with some room around it; shares in % need none beyond 0 and 100.
+fn room(value: f64, by: f64) -> f64 {
+    match (0.0..=100.0).contains(&value) {
+        true => (value + by).clamp(0.0, 100.0),
+        false => value + by,
     }
 }
 
@@ -507,11 +515,14 @@ fn legend(svg: &mut Svg, lines: &[Line], names: bool, top: f64) -> f64 {
     for line in lines.iter().filter(|line| names && !line.name.is_empty()) {
         any = true;
         let [x, y] = row.take(30.0 + text_width(&line.name, LABEL));
-        svg.line(
-            [x, y],
-            [x + 22.0, y],
-            format_args!(r#"stroke="{}" stroke-width="2.4""#, line.colour),
-        );
+        // What stands on the line of another has none.
+        if line.marked || !line.points.is_empty() {
+            svg.line(
+                [x, y],
+                [x + 22.0, y],
+                format_args!(r#"stroke="{}" stroke-width="2.4""#, line.colour),
+            );
+        }
         let d = shape(line.mark, [x + 11.0, y], 4.4);
         svg.path(
             &d,
