@@ -794,6 +794,9 @@ pub(crate) struct TrialOptions {
     /// Methods with their parameters, as in shc,ukc:alpha=1.3; by default those of the paper's table
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub(crate) methods: Vec<String>,
+    /// What the method calibrated knows of the features (genus calibrate); by default it learns from the base classes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calibration: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) prototypes: PrototypeKind,
     /// Write the results as JSON too

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -227,17 +227,17 @@ fn directions(factors: &[f32]) -> String {
 }
 
 /// A calibration that a command was given, with its file.
-pub(crate) struct Given<'a> {
-    path: &'a Path,
+pub(crate) struct Given {
+    path: PathBuf,
     pub(crate) calibration: Arc<Calibration>,
     pub(crate) made: CalibrationOrigin,
 }
 
-impl<'a> Given<'a> {
-    pub(crate) fn read(path: &'a Path) -> Result<Self, Failure> {
+impl Given {
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let (calibration, made) = read_calibration(path)?;
         Ok(Self {
-            path,
+            path: path.to_owned(),
             calibration: Arc::new(calibration),
             made,
         })

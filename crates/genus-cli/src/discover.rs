@@ -10,6 +10,7 @@ use genus_core::{
 };
 use genus_data::{CalibrationOrigin, Origin, Table, TableReader, read_table, same_encoder, write_taxonomy};
 use genus_lab::Progress;
+use genus_lab::training::trained_calibration;
 
 use crate::args::{Discover, Global};
 use crate::assign::check_dim;
@@ -92,7 +93,7 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
 }
 
 /// The method, and the calibration that it was given.
-fn make_method<'a>(args: &'a Discover, global: &Global) -> Result<(Method, Option<Given<'a>>), Failure> {
+fn make_method(args: &Discover, global: &Global) -> Result<(Method, Option<Given>), Failure> {
     let method = Method::parse(&args.method, global.seed)?;
     if args.second_step.centre_norm == CentreNorm::AuthorsColumns && args.method.starts_with("calibrated") {
         return Err(Failure::Usage(
@@ -101,11 +102,14 @@ fn make_method<'a>(args: &'a Discover, global: &Global) -> Result<(Method, Optio
                 .into(),
         ));
     }
-    let Some(path) = &args.calibration else {
+    // A method that would take a calibration says how it is to be made.
+    let takes_one = method.calibration_settings().is_some();
+    // A trained encoder brings its own.
+    let own = trained_calibration(&args.images.encoder.encoder).filter(|_| takes_one);
+    let Some(path) = args.calibration.as_ref().or(own.as_ref()) else {
         return Ok((method, None));
     };
-    // A method that would take a calibration says how it is to be made.
-    if method.calibration_settings().is_none() {
+    if !takes_one {
         return Err(Failure::Usage(format!(
             "the method {} has no use for --calibration; leave it out, or use --method calibrated",
             args.method

@@ -60,6 +60,12 @@ pub(crate) fn run(train: &Train, global: &Global) -> Result<(), Failure> {
     }
     if !global.quiet {
         anstream::eprintln!("The encoder is in {folder}; use it as --encoder {folder}");
+        match outcome.calibrated {
+            Some(classes) => {
+                anstream::eprintln!("It is calibrated on {classes} classes, which `genus discover` makes use of")
+            }
+            None => anstream::eprintln!("There are too few classes to calibrate it on"),
+        }
     }
     Ok(())
 }

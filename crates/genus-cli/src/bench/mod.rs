@@ -14,6 +14,7 @@ use genus_data::datasets::DatasetEntry;
 use genus_lab::{Bench, Experiment, LargeSettings, Report};
 
 use crate::args::{self, BenchCommand, BenchCommon, EpisodeBench, Global, TrialOptions};
+use crate::calibrate::Given;
 use crate::failure::Failure;
 use crate::images::cache_root;
 use crate::output;
@@ -221,7 +222,10 @@ fn settings(trial: &TrialOptions, query: usize, episodes: NonZeroU64, global: &G
         prototypes: trial.prototypes.kind,
         short_classes: trial.classes.short_classes,
         heads: cache_root().ok().map(|root| root.join("heads")),
-        ..Bench::default()
+        calibration: match &trial.calibration {
+            None => None,
+            Some(path) => Some(Given::read(path)?.calibration),
+        },
     };
     bench.check()?;
     Ok(bench)

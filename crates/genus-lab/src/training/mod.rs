@@ -10,6 +10,7 @@
 //! | `hash.safetensors` | the head that makes codes, when those are learnt and the run is complete |
 //! | `encoder.toml`, `encoder.safetensors` | the trained encoder, when the run is complete |
 
+mod calibration;
 mod checkpoint;
 mod data;
 mod encoder;
@@ -29,6 +30,7 @@ use genus_vision::train::{TrainError, Trainer, TrunkStore};
 use genus_vision::{EncoderSpec, Weights, read_weights};
 use serde::{Deserialize, Serialize};
 
+pub use calibration::trained_calibration;
 pub use encoder::trained_encoder;
 pub use error::TrainingError;
 pub use hash::trained_hash;
@@ -93,6 +95,8 @@ pub struct TrainingOutcome {
     pub complete: bool,
     /// The last validation.
     pub validation: Option<Validation>,
+    /// From how many classes the encoder was calibrated, if it was.
+    pub calibrated: Option<usize>,
 }
 
 /// What lies in `config.toml`: the settings, and what they were when the run began.
@@ -334,7 +338,13 @@ impl Training {
             if self.settings.objective == Objective::Hash {
                 hash::save(&self.folder, &self.trainer, self.step)?;
             }
+            let calibrated = calibration::save(&self.folder, &self.data, &self.settings, &self.spec, &self.trainer)?;
+            // The encoder comes last: where it is, all is.
             encoder::save(&self.folder, &self.spec, &self.trainer.weights())?;
+            return Ok(TrainingOutcome {
+                calibrated,
+                ..self.outcome(validation)
+            });
         }
         Ok(self.outcome(validation))
     }
@@ -344,6 +354,7 @@ impl Training {
             step: self.step,
             complete: self.step == self.steps(),
             validation,
+            calibrated: None,
         }
     }
 

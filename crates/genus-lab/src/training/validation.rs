@@ -43,24 +43,8 @@ pub(crate) fn validate(
             label.is_some_and(|label| pool.classes().contains(label))
         })
         .collect();
-    let files: Vec<ImageSource> = held.iter().map(|&item| image_source(&data.items[item])).collect();
-    let mut values = Vec::new();
-    let mut broken = None;
-    Embedding::default().run(&encoder, &files, &NoMemory, |at, features| {
-        match features {
-            Ok(row) => values.extend(row),
-            Err(error) => {
-                broken.get_or_insert((files[at].path().to_owned(), error.to_string()));
-            }
-        }
-        Ok::<(), EncodeError>(())
-    })?;
-    if let Some((path, problem)) = broken {
-        return Err(TrainingError::Image { path, problem });
-    }
+    let features = features(data, &held, &encoder)?;
     let labels: Vec<Option<String>> = held.iter().map(|&item| data.items[item].label.clone()).collect();
-    let features =
-        Features::new(encoder.dim(), values).map_err(|e| TrainingError::Setting { problem: e.to_string() })?;
     let dataset = Dataset::new("held-out classes", features, &labels, None)?;
     let bench = Bench {
         shape: settings.shape(),
@@ -77,4 +61,28 @@ pub(crate) fn validate(
         old: run.old.mean,
         new: run.new.mean,
     }))
+}
+
+/// The features of some of the images.
+pub(super) fn features(
+    data: &TrainingData,
+    items: &[usize],
+    encoder: &PortableEncoder,
+) -> Result<Features, TrainingError> {
+    let files: Vec<ImageSource> = items.iter().map(|&item| image_source(&data.items[item])).collect();
+    let mut values = Vec::new();
+    let mut broken = None;
+    Embedding::default().run(encoder, &files, &NoMemory, |at, features| {
+        match features {
+            Ok(row) => values.extend(row),
+            Err(error) => {
+                broken.get_or_insert((files[at].path().to_owned(), error.to_string()));
+            }
+        }
+        Ok::<(), EncodeError>(())
+    })?;
+    if let Some((path, problem)) = broken {
+        return Err(TrainingError::Image { path, problem });
+    }
+    Features::new(encoder.dim(), values).map_err(|e| TrainingError::Setting { problem: e.to_string() })
 }
