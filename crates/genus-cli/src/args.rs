@@ -35,6 +35,7 @@ Examples:
   genus discover --support labelled.csv --query pile.parquet > assignments.csv
   genus discover table.npz --out result               rows without a label are the pile
   genus assign --taxonomy result --query more.parquet
+  genus calibrate base.npz -o base.safetensors        once, for --calibration
   genus train base/ --encoder dino-vitb16 --out runs/birds
   genus bench main --features cub.npz --split cub.json")]
 pub(crate) struct Args {
@@ -61,6 +62,7 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     Discover(Discover),
     Assign(Assign),
+    Calibrate(Calibrate),
     Embed(Embed),
     Train(Box<Train>),
     Bench(Box<Bench>),
@@ -119,12 +121,16 @@ Examples:
   genus discover --support labelled/ --query photos/ --encoder dinov2-small
   genus discover --support labelled.npz --query pile.npy
   genus discover table.csv --out result --format parquet
+  genus discover table.parquet --calibration base.safetensors
   genus discover table.parquet --method ukc:alpha=1.3 --seed 7
   genus discover --support s.csv --query millions.parquet --subset 5000 --out result
 
 Output (CSV to the standard output, or DIR/assignments.* with --out):
-  id,category,kind,score,margin
-  score is the cosine to the category's centre, margin its lead over the next category."
+  id,category,kind,score,margin,probability
+  kind         known, new, or unsure where the category is only the best guess
+  score        the cosine to the category's centre
+  margin       its lead over the next category
+  probability  how likely the item belongs there, where a calibration says so"
 )]
 pub(crate) struct Discover {
     /// One table with labelled and unlabelled rows
@@ -137,8 +143,11 @@ pub(crate) struct Discover {
     #[arg(long, value_name = "FILE|DIR", requires = "support")]
     pub(crate) query: Option<PathBuf>,
     /// The method and its parameters, as in shc:t=3; see `genus methods`
-    #[arg(long, short, default_value = "shc", value_name = "METHOD")]
+    #[arg(long, short, default_value = "calibrated", value_name = "METHOD")]
     pub(crate) method: String,
+    /// What `genus calibrate` learnt from base classes; without it the examples say how far items of a class lie apart
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calibration: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) prototypes: PrototypeKind,
     /// Cluster so many random queries and assign the rest to the nearest category. By default this happens by itself, with
@@ -155,13 +164,14 @@ pub(crate) struct Discover {
 
 /// Assign further items to the categories of a taxonomy
 ///
-/// The taxonomy is the folder that `genus discover --out` wrote. Every item gets the category with the nearest centre; the
-/// file is streamed, so it may be larger than memory.
+/// The taxonomy is the folder that `genus discover --out` wrote. Every item gets the category that it fits best and, where the
+/// taxonomy has a calibration, a probability; the file is streamed, so it may be larger than memory.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   genus assign --taxonomy result --query more.parquet > more.csv
   genus assign --taxonomy result --query more.npy --out sorted --format jsonl
+  genus assign --taxonomy result --query more.npy --calibration base.safetensors
   genus assign --taxonomy result --query today.parquet --grow result > today.csv")]
 pub(crate) struct Assign {
     /// The folder of the taxonomy
@@ -170,6 +180,9 @@ pub(crate) struct Assign {
     /// The items to assign: a feature file, or images
     #[arg(long, value_name = "FILE|DIR")]
     pub(crate) query: PathBuf,
+    /// What `genus calibrate` learnt from base classes, for a taxonomy of a method that knows no probabilities
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calibration: Option<PathBuf>,
     /// Let new groups form as the items come, in their order, and write the grown taxonomy here, which may be where it came
     /// from. Items that fit nothing in the end are unsure and in no category; give them again with the next ones
     #[arg(long, value_name = "DIR")]
@@ -178,6 +191,44 @@ pub(crate) struct Assign {
     pub(crate) images: ImageOptions,
     #[command(flatten)]
     pub(crate) output: Output,
+}
+
+/// Learn from base classes how far items of one class lie apart
+///
+/// The more of that is known, the surer Genus divides a pile. Base classes are any classes of the same kind of things, seen by
+/// the same encoder, of which many items are labelled; they need not be in the pile. One small file keeps what was learnt, for
+/// `genus discover --calibration` and `genus assign --calibration`.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "\
+genus calibrate [OPTIONS] <FILE|DIR>
+       genus calibrate --show <FILE>",
+    after_help = "\
+Examples:
+  genus calibrate birds.npz --split birds.json -o birds.safetensors
+  genus calibrate --features base.parquet
+  genus calibrate base/ --encoder dinov2-small -o base.safetensors
+  genus calibrate --show birds.safetensors
+  genus discover --support labelled.npz --query pile.npz --calibration birds.safetensors"
+)]
+pub(crate) struct Calibrate {
+    /// Labelled items: a feature file, a folder of images with one folder a class, or a manifest of images
+    #[arg(value_name = "FILE|DIR", required_unless_present_any = ["features", "show"], conflicts_with = "features")]
+    pub(crate) items: Option<PathBuf>,
+    /// The same by the name that it has in a bench
+    #[arg(long, value_name = "FILE|DIR")]
+    pub(crate) features: Option<PathBuf>,
+    /// Class split, JSON {"base": [...], "novel": [...]}; only base classes are learnt from, without it all labelled ones
+    #[arg(long, value_name = "FILE")]
+    pub(crate) split: Option<PathBuf>,
+    /// The file to write
+    #[arg(long, short, default_value = "calibration.safetensors", value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Print what is in a calibration instead
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["items", "features", "split", "out"])]
+    pub(crate) show: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) images: ImageOptions,
 }
 
 /// Turn images into a feature file

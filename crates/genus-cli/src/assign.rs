@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::time::Instant;
 
-use genus_core::{Taxonomy, TaxonomyEntry};
 use genus_data::{TableReader, read_taxonomy, same_encoder};
 use genus_lab::Progress;
 
 use crate::args::{Assign, Global};
 use crate::blocks;
+use crate::calibrate::{Given, knowledge};
 use crate::failure::Failure;
-use crate::grow;
+use crate::grow::Growth;
 use crate::images::Embedder;
 use crate::output::Sink;
 use crate::progress::Bar;
@@ -18,7 +18,23 @@ use crate::summary;
 
 pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
     let start = Instant::now();
-    let (taxonomy, made) = read_taxonomy(&args.taxonomy)?;
+    let (mut taxonomy, made) = read_taxonomy(&args.taxonomy)?;
+    let own = taxonomy.calibration().cloned();
+    if let Some(path) = &args.calibration {
+        if let Some(own) = &own {
+            return Err(Failure::failed(format!(
+                "{} has a calibration of its own ({}); leave out --calibration, or run `genus discover` again with it",
+                args.taxonomy.display(),
+                knowledge(own)
+            )));
+        }
+        let given = Given::read(path)?;
+        given.check(&args.taxonomy, taxonomy.centres().dim(), made.encoder.as_deref())?;
+        let failed = |e| Failure::failed(format!("{}: {e}", path.display()));
+        taxonomy = taxonomy.calibrated_by(given.calibration).map_err(failed)?;
+    }
+    let growth = args.grow.as_ref().map(|folder| Growth::new(taxonomy.clone(), folder));
+    let growth = growth.transpose()?;
     let mut sink = Sink::open(&args.output)?;
     let query = Embedder::new(&args.images, global).input(&args.query, false)?;
     let rows = {
@@ -35,18 +51,18 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
         Some(rows) => bar.start("items", rows),
         None => bar.spin("items"),
     }
-    let mut counts = vec![0u64; taxonomy.entries().len()];
-    if let Some(folder) = &args.grow {
-        let taxonomy = grow::run(taxonomy, folder, query.path(), &made, &mut sink, &bar)?;
+    if let Some(growth) = growth {
+        let taxonomy = growth.run(query.path(), &made, &mut sink, &bar)?;
+        let unsure = sink.unsure();
         sink.finish()?;
         drop(bar);
         if !global.quiet {
             let how = format!("grown from a taxonomy of {}", made.method);
-            anstream::eprint!("{}", summary::text(taxonomy.entries(), &how, start.elapsed()));
-            anstream::eprintln!("Written to {}", folder.display());
+            anstream::eprint!("{}", summary::text(taxonomy.entries(), unsure, &how, start.elapsed()));
         }
         return Ok(());
     }
+    let mut counts = vec![0u64; taxonomy.entries().len()];
     blocks::for_each(query.path(), |block| {
         let assignments = taxonomy.assign(&block.features)?;
         assignments
@@ -56,21 +72,19 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
         bar.add(block.len() as u64);
         Ok(())
     })?;
+    let unsure = sink.unsure();
     sink.finish()?;
     drop(bar);
     if !global.quiet {
-        let how = format!("taxonomy of {}", made.method);
-        anstream::eprint!("{}", summary::text(&counted(&taxonomy, &counts), &how, start.elapsed()));
+        let how = match (own, taxonomy.calibration()) {
+            (Some(own), _) => format!("taxonomy of {} {}", made.method, knowledge(&own)),
+            (None, Some(given)) => format!("taxonomy of {}, calibrated {}", made.method, knowledge(given)),
+            (None, None) => format!("taxonomy of {}", made.method),
+        };
+        let taxonomy = taxonomy.with_items(&counts);
+        anstream::eprint!("{}", summary::text(taxonomy.entries(), unsure, &how, start.elapsed()));
     }
     Ok(())
-}
-
-/// The categories with other numbers of items.
-pub(crate) fn counted(taxonomy: &Taxonomy, counts: &[u64]) -> Vec<TaxonomyEntry> {
-    let entries = taxonomy.entries().iter().zip(counts);
-    entries
-        .map(|(entry, &items)| TaxonomyEntry { items, ..entry.clone() })
-        .collect()
 }
 
 /// Fails when two files cannot come from the same encoder.

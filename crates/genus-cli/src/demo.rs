@@ -12,8 +12,8 @@ use crate::failure::Failure;
 use crate::output;
 use crate::summary::{kind_style, thousands};
 
-const METHODS: [&str; 5] = ["proto", "rankstat", "gcd", "shc", "ukc"];
-/// The method whose answer is drawn: the default of `genus discover`.
+const METHODS: [&str; 6] = ["proto", "rankstat", "gcd", "shc", "ukc", "calibrated"];
+/// The method whose answer is drawn.
 const SHOWN: &str = "shc";
 /// Pictures in a row: eight columns each and a space between, within 80 columns.
 const PICTURES: usize = 8;
@@ -35,7 +35,7 @@ pub(crate) fn run(_: &Demo, global: &Global) -> Result<(), Failure> {
         list(&known)
     );
     let mut results = Vec::new();
-    let _ = writeln!(text, "{dim}method     All   Old   New   categories    time{dim:#}");
+    let _ = writeln!(text, "{dim}method       All   Old   New   categories    time{dim:#}");
     for method in METHODS {
         let start = Instant::now();
         let result = demo.run(method, global.seed)?;
@@ -43,7 +43,7 @@ pub(crate) fn run(_: &Demo, global: &Global) -> Result<(), Failure> {
         let a = result.accuracy;
         let _ = writeln!(
             text,
-            "{method:<8} {:5.1} {:5.1} {:>5} {:6} of 10 {:5.0} ms",
+            "{method:<10} {:5.1} {:5.1} {:>5} {:6} of 10 {:5.0} ms",
             100.0 * a.all,
             100.0 * a.old,
             if a.new == 0.0 {

@@ -3,16 +3,18 @@
 use std::path::Path;
 use std::time::Instant;
 
-use genus_core::methods::Method;
+use genus_core::methods::{self, Method};
 use genus_core::{
-    Assignment, CentreNorm, Discover as _, Discovery, Features, Stop, Subset, Support, Task, TaskError, Taxonomy,
+    Assignment, Calibration, CentreNorm, Discover as _, Discovery, Features, Source, Stop, Subset, Support, Task,
+    TaskError, Taxonomy,
 };
-use genus_data::{Origin, Table, TableReader, read_table, same_encoder, write_taxonomy};
+use genus_data::{CalibrationOrigin, Origin, Table, TableReader, read_table, same_encoder, write_taxonomy};
 use genus_lab::Progress;
 
 use crate::args::{Discover, Global};
-use crate::assign::{check_dim, counted};
+use crate::assign::check_dim;
 use crate::blocks;
+use crate::calibrate::{Given, knowledge};
 use crate::failure::Failure;
 use crate::images::{Embedder, Input};
 use crate::output::Sink;
@@ -26,11 +28,14 @@ const SUBSET: usize = 5_000;
 
 pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
     let start = Instant::now();
-    let method = Method::parse(&args.method, global.seed)?;
+    let (method, given) = make_method(args, global)?;
     let mut sink = Sink::open(&args.output)?;
     let at_once = args.subset.map_or(AT_ONCE, |subset| subset.get());
     let subset = args.subset.map_or(SUBSET, |subset| subset.get());
     let (support, pile) = read_input(args, at_once, global)?;
+    if let Some(given) = &given {
+        given.check(examples_path(args), support.features().dim(), pile.encoder.as_deref())?;
+    }
 
     let (taxonomy, counts, stop) = match pile.rows {
         Rows::Here(queries) => {
@@ -50,27 +55,74 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
             two_step(args, global, &method, &support, &stream, subset, &mut sink)?
         }
     };
-    let entries = counted(&taxonomy, &counts);
+    let taxonomy = taxonomy.with_items(&counts);
     if let Some(folder) = sink.folder() {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let of_examples = CalibrationOrigin {
+            encoder: pile.encoder.clone(),
+            fitted_on: format!("the examples of {}", examples_path(args).display()),
+            version: version.clone(),
+            seed: global.seed,
+        };
         let made = Origin {
             method: args.method.clone(),
             seed: global.seed,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version,
             encoder: pile.encoder,
+            calibration: Some(given.map_or(of_examples, |given| given.made)),
         };
-        let centres = taxonomy.centres().clone();
-        let whole = Taxonomy::from_parts(entries.clone(), centres).map_err(|e| Failure::failed(e.to_string()))?;
-        write_taxonomy(folder, &whole, &made)?;
+        write_taxonomy(folder, &taxonomy, &made)?;
     }
-    let folder = sink.folder().map(Path::to_owned);
+    let (folder, unsure) = (sink.folder().map(Path::to_owned), sink.unsure());
     sink.finish()?;
     if !global.quiet {
-        anstream::eprint!("{}", summary::text(&entries, &how(&args.method, stop), start.elapsed()));
+        let known_by = taxonomy
+            .calibration()
+            .map(|calibration| KnownBy::new(calibration, &support));
+        let how = how(&args.method, known_by.as_ref(), stop);
+        anstream::eprint!("{}", summary::text(taxonomy.entries(), unsure, &how, start.elapsed()));
+        if known_by.is_some_and(|known_by| known_by.is_little()) {
+            anstream::eprintln!("More examples, or base classes (genus calibrate), make it surer.");
+        }
         if let Some(folder) = folder {
             anstream::eprintln!("Written to {}", folder.display());
         }
     }
     Ok(())
+}
+
+/// The method, and the calibration that it was given.
+fn make_method<'a>(args: &'a Discover, global: &Global) -> Result<(Method, Option<Given<'a>>), Failure> {
+    let method = Method::parse(&args.method, global.seed)?;
+    if args.second_step.centre_norm == CentreNorm::AuthorsColumns && args.method.starts_with("calibrated") {
+        return Err(Failure::Usage(
+            "--centre-norm authors-columns is not for the method calibrated, which judges by cosines; choose another as in \
+             --method shc"
+                .into(),
+        ));
+    }
+    let Some(path) = &args.calibration else {
+        return Ok((method, None));
+    };
+    // A method that would take a calibration says how it is to be made.
+    if method.calibration_settings().is_none() {
+        return Err(Failure::Usage(format!(
+            "the method {} has no use for --calibration; leave it out, or use --method calibrated",
+            args.method
+        )));
+    }
+    let given = Given::read(path)?;
+    let known = methods::Given {
+        seed: global.seed,
+        calibration: Some(given.calibration.clone()),
+    };
+    Ok((Method::with(&args.method, &known)?, Some(given)))
+}
+
+/// Where the examples come from.
+fn examples_path(args: &Discover) -> &Path {
+    let path = args.support.as_deref().or(args.table.as_deref());
+    path.unwrap_or(Path::new("the examples"))
 }
 
 /// The pile: in memory when it can be clustered at once, else to be read again block by block.
@@ -384,10 +436,51 @@ fn two_step(
     Ok((taxonomy, counts, discovery.stop()))
 }
 
-/// The method and how it came to its end, in words.
-fn how(method: &str, stop: Stop) -> String {
+/// What a calibrated method went by.
+struct KnownBy<'a> {
+    calibration: &'a Calibration,
+    /// The fewest and the most examples of a class.
+    shots: (usize, usize),
+}
+
+impl<'a> KnownBy<'a> {
+    fn new(calibration: &'a Calibration, support: &Support) -> Self {
+        let mut counts = vec![0usize; support.classes().len()];
+        support.labels().iter().for_each(|&label| counts[label] += 1);
+        let fewest = counts.iter().copied().min().unwrap_or(0);
+        let most = counts.iter().copied().max().unwrap_or(0);
+        Self {
+            calibration,
+            shots: (fewest, most),
+        }
+    }
+
+    /// Whether it had to do with what other encoders say.
+    fn is_little(&self) -> bool {
+        self.calibration.source() == Source::Prior
+    }
+
+    /// As it goes on after the method's name.
+    fn text(&self) -> String {
+        let detail = match (self.calibration.source(), self.shots) {
+            (Source::Base, _) => String::new(),
+            (Source::Prior, (_, 1)) => ", for there is one example a class".to_owned(),
+            (Source::Prior, _) => String::new(),
+            (Source::Examples, (fewest, most)) if fewest == most => format!(", {most} a class"),
+            (Source::Examples, (fewest, most)) => format!(", {fewest} to {most} a class"),
+        };
+        knowledge(self.calibration) + &detail
+    }
+}
+
+/// The method, what it went by and how it came to its end, in words.
+fn how(method: &str, known_by: Option<&KnownBy>, stop: Stop) -> String {
+    let method = match known_by {
+        None => method.to_owned(),
+        Some(known_by) => format!("{method} {}", known_by.text()),
+    };
     match stop {
-        Stop::Direct => method.to_owned(),
+        Stop::Direct => method,
         Stop::Cut { similarity, .. } => format!("{method}, the next merge was at similarity {similarity:.2}"),
         Stop::Exhausted => format!("{method}, nothing stood in the way of merging everything"),
         Stop::Rounds {

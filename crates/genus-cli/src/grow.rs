@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use genus_core::{Assignment, Place, Stream, TaskError, Taxonomy};
+use genus_core::{Assignment, FeatureError, Place, Stream, TaskError, Taxonomy};
 use genus_data::{Origin, write_taxonomy};
 
 use crate::blocks;
@@ -10,38 +10,49 @@ use crate::failure::Failure;
 use crate::output::{Folder, Sink};
 use crate::progress::Bar;
 
-/// Observes the items of a file in their order, writes where each is in the end, and the grown taxonomy into a folder.
-pub(crate) fn run(
-    taxonomy: Taxonomy,
-    folder: &Path,
-    items: &Path,
-    made: &Origin,
-    sink: &mut Sink,
-    bar: &Bar,
-) -> Result<Taxonomy, Failure> {
-    let mut stream = Stream::new(taxonomy).map_err(|e| Failure::failed(format!("--grow: {e}")))?;
-    let kept = Folder::create(folder)?;
-    let mut ids = Vec::new();
-    let mut places: Vec<Assignment> = Vec::new();
-    blocks::for_each(items, |block| {
-        for item in block.features.iter() {
-            let observation = stream.observe(item).map_err(|e| in_row(e, places.len()))?;
-            let (Place::Joined(place) | Place::Waiting(place)) = observation.place;
-            places.push(place);
-            settle(&mut places, observation.settled);
-            settle(&mut places, observation.given_up);
-        }
-        bar.add(block.len() as u64);
-        ids.extend(block.ids);
-        Ok(())
-    })?;
-    settle(&mut places, stream.review());
-    settle(&mut places, stream.waiting());
-    let grown = stream.taxonomy();
-    sink.write(&ids, &places, &grown)?;
-    write_taxonomy(folder, &grown, made)?;
-    kept.keep();
-    Ok(grown)
+/// A taxonomy that is to grow, and the folder that it goes into.
+pub(crate) struct Growth {
+    stream: Stream,
+    folder: Folder,
+}
+
+impl Growth {
+    pub(crate) fn new(taxonomy: Taxonomy, folder: &Path) -> Result<Self, Failure> {
+        let way_out = "or give one with --calibration";
+        Ok(Self {
+            stream: Stream::new(taxonomy).map_err(|e| Failure::failed(format!("--grow: {e}, {way_out}")))?,
+            folder: Folder::create(folder)?,
+        })
+    }
+
+    /// Observes the items of a file in their order and writes where each is in the end, and the grown taxonomy. The
+    /// categories, with the numbers of these items.
+    pub(crate) fn run(self, items: &Path, made: &Origin, sink: &mut Sink, bar: &Bar) -> Result<Taxonomy, Failure> {
+        let Self { mut stream, folder } = self;
+        let mut ids = Vec::new();
+        let mut places: Vec<Assignment> = Vec::new();
+        blocks::for_each(items, |block| {
+            for item in block.features.iter() {
+                let observation = stream.observe(item).map_err(|e| in_row(e, places.len()))?;
+                let (Place::Joined(place) | Place::Waiting(place)) = observation.place;
+                places.push(place);
+                settle(&mut places, observation.settled);
+                settle(&mut places, observation.given_up);
+            }
+            bar.add(block.len() as u64);
+            ids.extend(block.ids);
+            Ok(())
+        })?;
+        settle(&mut places, stream.review());
+        settle(&mut places, stream.waiting());
+        let grown = stream.taxonomy();
+        sink.write(&ids, &places, &grown)?;
+        write_taxonomy(folder.path(), &grown, made)?;
+        folder.keep();
+        let mut counts = vec![0; grown.entries().len()];
+        places.iter().for_each(|place| counts[place.category] += 1);
+        Ok(grown.with_items(&counts))
+    }
 }
 
 /// Notes where items are now.
@@ -53,10 +64,8 @@ fn settle(places: &mut [Assignment], settled: impl IntoIterator<Item = (u64, Ass
 
 /// The same error with the row of the file that it is about.
 fn in_row(error: TaskError, row: usize) -> TaskError {
-    use genus_core::FeatureError::{NotFinite, ZeroRow};
     match error {
-        TaskError::Queries(ZeroRow { .. }) => TaskError::Queries(ZeroRow { row }),
-        TaskError::Queries(NotFinite { column, value, .. }) => TaskError::Queries(NotFinite { row, column, value }),
+        TaskError::Queries(FeatureError::ZeroRow { .. }) => TaskError::Queries(FeatureError::ZeroRow { row }),
         other => other,
     }
 }

@@ -8,6 +8,7 @@ mod assign;
 mod bench;
 mod blocks;
 mod cache;
+mod calibrate;
 mod demo;
 mod discover;
 mod embed;
@@ -77,6 +78,7 @@ fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Discover(discover) => discover::run(discover, &args.global),
         Command::Assign(assign) => assign::run(assign, &args.global),
+        Command::Calibrate(calibrate) => calibrate::run(calibrate, &args.global),
         Command::Embed(embed) => embed::run(embed, &args.global),
         Command::Train(train) => train::run(train, &args.global),
         Command::Bench(bench) => bench::run(bench, &args.global),

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use genus_core::{Assignment, Taxonomy};
-use genus_data::{AssignmentWriter, Format};
+use genus_data::{AssignmentRow, AssignmentWriter, Format};
 
 use crate::args;
 use crate::failure::Failure;
@@ -23,6 +23,8 @@ pub(crate) struct Sink {
     /// None until there is something to write to the standard output: a run that fails prints no header.
     writer: Option<AssignmentWriter>,
     folder: Option<Folder>,
+    /// How many of the items written are unsure; none when no method judged them.
+    unsure: Option<u64>,
 }
 
 impl Sink {
@@ -39,6 +41,7 @@ impl Sink {
                 format,
                 writer: None,
                 folder: None,
+                unsure: None,
             });
         };
         let folder = Folder::create(path)?;
@@ -47,6 +50,7 @@ impl Sink {
             format,
             writer: Some(AssignmentWriter::create(file, format)?),
             folder: Some(folder),
+            unsure: None,
         })
     }
 
@@ -67,9 +71,22 @@ impl Sink {
         for (id, assignment) in ids.iter().zip(assignments) {
             let entry = &taxonomy.entries()[assignment.category];
             let score = assignment.score;
-            writer.write(id, &entry.name, entry.kind, score.similarity, score.margin)?;
+            writer.write(&AssignmentRow {
+                id,
+                category: &entry.name,
+                kind: entry.kind,
+                score,
+            })?;
+            if score.probability.is_some() {
+                *self.unsure.get_or_insert(0) += u64::from(score.unsure);
+            }
         }
         Ok(())
+    }
+
+    /// How many of the items written so far are unsure, if anything said how likely they are.
+    pub(crate) fn unsure(&self) -> Option<u64> {
+        self.unsure
     }
 
     /// The folder, if results go into one.
@@ -108,6 +125,10 @@ impl Folder {
         fs::create_dir_all(path)
             .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}; name another", path.display())))?;
         Ok(folder)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(crate) fn keep(mut self) {

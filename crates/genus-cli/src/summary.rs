@@ -25,8 +25,9 @@ pub(crate) fn bytes(count: u64) -> String {
     }
 }
 
-/// The categories with their sizes: known classes in order, new groups from large to small.
-pub(crate) fn text(entries: &[TaxonomyEntry], how: &str, time: Duration) -> String {
+/// The categories with their sizes: known classes in order, new groups from large to small; and how many items are unsure,
+/// where that is known.
+pub(crate) fn text(entries: &[TaxonomyEntry], unsure: Option<u64>, how: &str, time: Duration) -> String {
     let of = |kind: Kind| entries.iter().filter(move |entry| entry.kind == kind);
     let items = |kind: Kind| of(kind).map(|entry| entry.items).sum::<u64>();
     let total = items(Kind::Known) + items(Kind::New);
@@ -43,7 +44,7 @@ pub(crate) fn text(entries: &[TaxonomyEntry], how: &str, time: Duration) -> Stri
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "{bold}{} {}: {} in {} known {}, {} in {} new {}{bold:#} {dim}({how}, {:.1} s){dim:#}",
+        "{bold}{} {}: {} in {} known {}, {} in {} new {}{}{bold:#} {dim}({how}, {:.1} s){dim:#}",
         thousands(total),
         plural(total, "item", "items"),
         thousands(items(Kind::Known)),
@@ -52,6 +53,7 @@ pub(crate) fn text(entries: &[TaxonomyEntry], how: &str, time: Duration) -> Stri
         thousands(items(Kind::New)),
         of(Kind::New).count(),
         plural(of(Kind::New).count() as u64, "group", "groups"),
+        unsure.map_or(String::new(), |count| format!(", {} unsure", thousands(count))),
         time.as_secs_f64(),
     );
     for entry in shown {
@@ -82,7 +84,8 @@ pub(crate) fn kind_style(kind: Kind) -> Style {
     Style::new().fg_color(Some(colour.into()))
 }
 
-fn plural<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
+/// The word for one thing or for several.
+pub(crate) fn plural<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
     if count == 1 { one } else { many }
 }
 

@@ -196,6 +196,12 @@ pub enum TaxonomyError {
         /// The centres' features.
         centres: usize,
     },
+    /// A second calibration.
+    #[error("the taxonomy has a calibration of its own")]
+    CalibratedAlready,
+    /// A calibration around the middle of a task, and no task.
+    #[error("the calibration takes the middle of every task's own items, and a taxonomy has none")]
+    NoMiddle,
     /// Not one number of members a category.
     #[error("there are {categories} categories but the members of {members}")]
     MemberCount {

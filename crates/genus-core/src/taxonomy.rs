@@ -160,6 +160,34 @@ impl Taxonomy {
         Ok(self)
     }
 
+    /// Lets a calibration judge what is assigned to categories that were found without one. Their centres go into its
+    /// space, and their items are taken to lie as far apart as those of a class do.
+    pub fn calibrated_by(self, calibration: Arc<Calibration>) -> Result<Self, TaxonomyError> {
+        if self.fitting.is_some() {
+            return Err(TaxonomyError::CalibratedAlready);
+        }
+        if !calibration.has_middle() {
+            return Err(TaxonomyError::NoMiddle);
+        }
+        let members = |entry: &TaxonomyEntry| {
+            let members = entry.items.max(1) as f64;
+            let spread = calibration.variance() * (members - 1.0) / members;
+            (members, (1.0 - spread).clamp(0.0, 1.0).sqrt())
+        };
+        let members = self.entries.iter().map(members).collect();
+        let mut taxonomy = self.with_calibration(calibration.clone(), members)?;
+        let dim = taxonomy.centres.dim();
+        let mut centres = calibration.space().apply(taxonomy.centres.values());
+        for (moved, centre) in centres.chunks_exact_mut(dim).zip(taxonomy.centres.iter()) {
+            // A centre that vanished stays similar to nothing.
+            if norm(centre) == 0.0 {
+                moved.fill(0.0);
+            }
+        }
+        taxonomy.centres = Features::from_finite(dim, centres);
+        Ok(taxonomy)
+    }
+
     /// What judges items that are assigned, if anything does.
     pub fn calibration(&self) -> Option<&Arc<Calibration>> {
         self.fitting.as_ref().map(|fitting| &fitting.calibration)
@@ -407,6 +435,7 @@ impl Refinement<'_> {
             centres: Features::from_finite(dim, values),
         }
     }
+
     /// The members of the categories and the lengths of their means.
     fn groups(&self, before: &Fitting) -> Vec<Group> {
         let sums = self.sums.chunks_exact(self.taxonomy.centres.dim()).zip(&self.weights);

@@ -2,11 +2,13 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{Cloud, Data, Recipe, Rng, dot, for_all, length, points, recipes};
 use genus_core::methods::{Method, Shc};
 use genus_core::{
-    Assignment, Category, CentreNorm, Discover, FeatureError, Features, Kind, Subset, Task, TaskError, Taxonomy,
-    TaxonomyEntry, TaxonomyError, TwoStep,
+    Assignment, Calibration, CalibrationParts, Category, Centre, CentreNorm, ClusterSize, Discover, FeatureError,
+    Features, Kind, MergeTree, Source, Subset, Task, TaskError, Taxonomy, TaxonomyEntry, TaxonomyError, TwoStep,
 };
 use proptest::prelude::*;
 
@@ -479,4 +481,97 @@ fn known_classes_come_first() {
     let entries = vec![entry("new-1", Kind::New), entry("cat", Kind::Known)];
     let error = Taxonomy::from_parts(entries, centres).unwrap_err();
     assert!(error.to_string().contains("`cat`"), "{error}");
+}
+
+/// A calibration around a mean, with one direction damped.
+fn around(mean: Vec<f32>, centre: Centre, variance: f64) -> Arc<Calibration> {
+    let mut directions = vec![0.0; mean.len()];
+    directions[0] = 1.0;
+    let parts = CalibrationParts {
+        source: Source::Base,
+        classes: 9,
+        items: 90,
+        centre,
+        mean,
+        directions,
+        factors: vec![0.25],
+        tree: MergeTree::Ward,
+        size: ClusterSize::Settled,
+        variance,
+        merges: [0.0; 6],
+        arrivals: [0.0, 8.0, 1.0, -4.0, 0.0],
+        places: [0.0; 5],
+        doubt: 0.5,
+    };
+    Arc::new(Calibration::from_parts(parts).unwrap())
+}
+
+fn unit(row: Vec<f64>) -> Vec<f64> {
+    let length = length(&row);
+    row.iter().map(|v| v / length).collect()
+}
+
+#[test]
+fn a_taxonomy_without_a_calibration_takes_one() {
+    let plain = taxonomy(5, 4, 3);
+    let mean = vec![0.2f32, -0.1, 0.05, 0.3];
+    let variance = 0.6;
+    let calibrated = plain
+        .clone()
+        .calibrated_by(around(mean.clone(), Centre::Base, variance))
+        .unwrap();
+    for (centre, found) in plain.centres().iter().zip(calibrated.centres().iter()) {
+        let less_mean = wide(centre).iter().zip(&mean).map(|(v, &m)| v - f64::from(m)).collect();
+        let mut expected = unit(less_mean);
+        expected[0] *= 0.25;
+        for (expected, &found) in unit(expected).iter().zip(found) {
+            assert!((expected - f64::from(found)).abs() < 1e-5);
+        }
+    }
+    for (entry, (members, agreement)) in calibrated.entries().iter().zip(calibrated.members()) {
+        assert_eq!(members, entry.items.max(1) as f64);
+        let spread = 1.0 - agreement * agreement;
+        assert!((spread - variance * (members - 1.0) / members).abs() < 1e-12);
+    }
+    assert_eq!(calibrated.entries(), plain.entries());
+    let items = Features::from_rows(random_rows(40, 4, 5)).unwrap();
+    let assigned = calibrated.assign(&items).unwrap();
+    assert!(assigned.iter().all(|a| a.score.probability.is_some()));
+    assert!(assigned.iter().any(|a| a.score.unsure) && assigned.iter().any(|a| !a.score.unsure));
+    // However wide classes are, members do not agree less than not at all.
+    let wide = plain.calibrated_by(around(mean, Centre::Base, 7.0)).unwrap();
+    assert!(
+        wide.members()
+            .iter()
+            .all(|&(_, agreement)| (0.0..=1.0).contains(&agreement))
+    );
+}
+
+#[test]
+fn a_centre_that_vanished_stays_similar_to_nothing() {
+    let centres = Features::from_rows([[1.0, 0.0], [0.0, 0.0]]).unwrap();
+    let plain = Taxonomy::from_parts(entries(&[Kind::Known, Kind::New]), centres).unwrap();
+    let calibrated = plain.calibrated_by(around(vec![0.3, 0.1], Centre::Base, 0.5)).unwrap();
+    assert_eq!(calibrated.centres().row(1), [0.0, 0.0]);
+    assert_ne!(calibrated.centres().row(0), [0.0, 0.0]);
+}
+
+#[test]
+fn calibrations_that_do_not_fit_a_taxonomy_are_refused() {
+    let plain = taxonomy(3, 2, 1);
+    let mean = vec![0.3, 0.1];
+    let calibrated = plain
+        .clone()
+        .calibrated_by(around(mean.clone(), Centre::Base, 0.5))
+        .unwrap();
+    let again = calibrated.calibrated_by(around(mean.clone(), Centre::Base, 0.5));
+    assert_eq!(again, Err(TaxonomyError::CalibratedAlready));
+    let of_task = plain.clone().calibrated_by(around(mean, Centre::Task, 0.5));
+    assert_eq!(of_task, Err(TaxonomyError::NoMiddle));
+    let wide = plain.calibrated_by(around(vec![0.0; 3], Centre::Base, 0.5));
+    let width = TaxonomyError::CalibrationWidth {
+        calibration: 3,
+        centres: 2,
+    };
+    assert_eq!(wide, Err(width));
 }

@@ -1,4 +1,4 @@
-//! Where every item went: `id, category, kind, score, margin`, as CSV, JSON Lines or Parquet.
+//! Where every item went: `id, category, kind, score, margin, probability`, as CSV, JSON Lines or Parquet.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::{Float32Builder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
-use genus_core::Kind;
+use genus_core::{Kind, Score};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
@@ -69,6 +69,30 @@ impl FromStr for Format {
     }
 }
 
+/// Where one item went.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AssignmentRow<'a> {
+    /// The item.
+    pub id: &'a str,
+    /// The name of its category, which is the best guess when the score is unsure.
+    pub category: &'a str,
+    /// Whether the category is known or new.
+    pub kind: Kind,
+    /// How well it fits.
+    pub score: Score,
+}
+
+impl AssignmentRow<'_> {
+    /// The word of the column `kind`.
+    fn kind(&self) -> &'static str {
+        match (self.score.unsure, self.kind) {
+            (true, _) => "unsure",
+            (false, Kind::Known) => "known",
+            (false, Kind::New) => "new",
+        }
+    }
+}
+
 /// Writes assignments, one item at a time; only [`finish`](Self::finish) makes them whole.
 pub struct AssignmentWriter {
     /// What errors call the output.
@@ -99,12 +123,9 @@ impl AssignmentWriter {
         }
     }
 
-    /// Writes where one item went: its category, whether that is known or new, how well it fits and by how much better
-    /// than the next.
-    pub fn write(&mut self, id: &str, category: &str, kind: Kind, score: f32, margin: f32) -> Result<(), DataError> {
-        self.encoder
-            .write(id, category, kind, score, margin)
-            .map_err(|e| DataError::write(&self.target, e))
+    /// Writes where one item went.
+    pub fn write(&mut self, row: &AssignmentRow) -> Result<(), DataError> {
+        self.encoder.write(row).map_err(|e| DataError::write(&self.target, e))
     }
 
     /// Writes what is still held back and, when writing into a file, lets it appear.
@@ -150,7 +171,7 @@ impl Encoder {
         Ok(match format {
             Format::Csv => {
                 let mut writer = csv::Writer::from_writer(out);
-                writer.write_record(["id", "category", "kind", "score", "margin"])?;
+                writer.write_record(["id", "category", "kind", "score", "margin", "probability"])?;
                 Encoder::Csv(Box::new(writer))
             }
             Format::Jsonl => Encoder::Jsonl(out),
@@ -158,24 +179,35 @@ impl Encoder {
         })
     }
 
-    fn write(&mut self, id: &str, category: &str, kind: Kind, score: f32, margin: f32) -> io::Result<()> {
-        let kind = match kind {
-            Kind::Known => "known",
-            Kind::New => "new",
-        };
+    fn write(&mut self, row: &AssignmentRow) -> io::Result<()> {
+        let (kind, score) = (row.kind(), row.score);
         match self {
-            Encoder::Csv(writer) => writer
-                .write_record([id, category, kind, &decimals(score), &decimals(margin)])
-                .map_err(io::Error::from),
+            Encoder::Csv(writer) => {
+                let [similarity, margin] = [score.similarity, score.margin].map(decimals);
+                let probability = score.probability.map_or(String::new(), decimals);
+                writer
+                    .write_record([row.id, row.category, kind, &similarity, &margin, &probability])
+                    .map_err(io::Error::from)
+            }
             Encoder::Jsonl(out) => {
-                let text = Names { id, category, kind }.to_json()?;
+                let names = Names {
+                    id: row.id,
+                    category: row.category,
+                    kind,
+                };
+                let text = names.to_json()?;
                 // JSON has no word for what is not finite.
-                let number = |v: f32| if v.is_finite() { decimals(v) } else { "null".to_owned() };
-                let head = text.strip_suffix('}').unwrap_or(&text);
-                let line = format!("{head},\"score\":{},\"margin\":{}}}\n", number(score), number(margin));
+                let number = |v: Option<f32>| v.filter(|v| v.is_finite()).map_or("null".to_owned(), decimals);
+                let line = format!(
+                    "{},\"score\":{},\"margin\":{},\"probability\":{}}}\n",
+                    text.strip_suffix('}').unwrap_or(&text),
+                    number(Some(score.similarity)),
+                    number(Some(score.margin)),
+                    number(score.probability)
+                );
                 out.write_all(line.as_bytes())
             }
-            Encoder::Parquet(encoder) => encoder.write(id, category, kind, score, margin),
+            Encoder::Parquet(encoder) => encoder.write(row),
         }
     }
 
@@ -224,6 +256,7 @@ struct Columns {
     kind: StringBuilder,
     score: Float32Builder,
     margin: Float32Builder,
+    probability: Float32Builder,
     rows: usize,
 }
 
@@ -237,6 +270,7 @@ impl Columns {
             ("kind", Arc::new(self.kind.finish()), false),
             ("score", Arc::new(self.score.finish()), false),
             ("margin", Arc::new(self.margin.finish()), false),
+            ("probability", Arc::new(self.probability.finish()), true),
         ])
         .map_err(io::Error::other)
     }
@@ -251,13 +285,14 @@ impl ParquetEncoder {
         Ok(Self { writer, columns })
     }
 
-    fn write(&mut self, id: &str, category: &str, kind: &str, score: f32, margin: f32) -> io::Result<()> {
+    fn write(&mut self, row: &AssignmentRow) -> io::Result<()> {
         let columns = &mut self.columns;
-        columns.id.append_value(id);
-        columns.category.append_value(category);
-        columns.kind.append_value(kind);
-        columns.score.append_value(score);
-        columns.margin.append_value(margin);
+        columns.id.append_value(row.id);
+        columns.category.append_value(row.category);
+        columns.kind.append_value(row.kind());
+        columns.score.append_value(row.score.similarity);
+        columns.margin.append_value(row.score.margin);
+        columns.probability.append_option(row.score.probability);
         columns.rows += 1;
         if columns.rows == PARQUET_BATCH {
             self.writer.write(&columns.take()?).map_err(into_io)?;

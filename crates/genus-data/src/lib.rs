@@ -4,7 +4,7 @@
 //! `.parquet`) into ids, labels and a matrix; [`TableReader`] does the same block by block for files larger than
 //! memory, and [`FeatureWriter`] writes what they read. A feature file may say which encoder made its features;
 //! [`same_encoder`] tells whether two files go together. [`Split`] says which classes are known and which are new, and
-//! [`AssignmentWriter`] writes what became of every item.
+//! [`AssignmentWriter`] writes what became of every item. Taxonomies and calibrations are written and read whole.
 //!
 //! For images there is [`list_images`], which says which there are in a folder or a manifest, and [`FeatureCache`],
 //! which keeps the features that were made of them once. Decoding them and making features is for others. [`datasets`]
@@ -28,17 +28,20 @@
 mod assignments;
 mod atomic;
 mod cache;
+mod calibration;
 pub mod datasets;
 mod digits;
 mod error;
+mod fingerprint;
 mod images;
 mod split;
 mod table;
 mod taxonomy;
 
-pub use assignments::{AssignmentWriter, Format, ParseFormatError};
+pub use assignments::{AssignmentRow, AssignmentWriter, Format, ParseFormatError};
 pub use atomic::{AtomicFile, discard_unfinished};
 pub use cache::{CacheInfo, CachedEncoder, FeatureCache, default_root};
+pub use calibration::{CalibrationOrigin, read_calibration, write_calibration};
 pub use digits::{Digits, digits};
 pub use error::{DataError, Place};
 pub use images::{

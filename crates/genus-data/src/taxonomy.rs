@@ -1,19 +1,26 @@
-//! A taxonomy on disk: `taxonomy.toml`, which a person can read, and `centres.safetensors`.
+//! A taxonomy on disk: `taxonomy.toml`, which a person can read, `centres.safetensors` and, when a calibration judges what
+//! is assigned, `calibration.safetensors`.
 
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use genus_core::{Features, Kind, Taxonomy, TaxonomyEntry};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 
 use crate::atomic::AtomicFile;
+use crate::calibration::{self, CalibrationOrigin};
 use crate::error::DataError;
+use crate::fingerprint::fingerprint;
 
 const FORMAT: &str = "genus taxonomy 1";
+/// The format of a taxonomy with a calibration, in whose space the centres are.
+const CALIBRATED: &str = "genus taxonomy 2";
 const TOML: &str = "taxonomy.toml";
 const CENTRES: &str = "centres.safetensors";
+const CALIBRATION: &str = "calibration.safetensors";
 
 /// How a taxonomy was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +34,9 @@ pub struct Origin {
     /// Which encoder made the features of its centres, when the feature file said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoder: Option<String>,
+    /// How its calibration was made, if it has one; this is in the calibration's own file.
+    #[serde(skip)]
+    pub calibration: Option<CalibrationOrigin>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -35,6 +45,9 @@ struct File {
     features: usize,
     /// The centres this file belongs to, so that halves of two taxonomies are not taken for one.
     centres: String,
+    /// The same of the calibration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    calibration: Option<String>,
     made: Origin,
     category: Vec<Entry>,
 }
@@ -44,6 +57,11 @@ struct Entry {
     name: String,
     kind: String,
     items: u64,
+    /// How many examples and items a calibration counts, and how much they agree: the length of the mean of their unit rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    members: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agreement: Option<f64>,
 }
 
 /// Writes a taxonomy into a folder that exists.
@@ -60,30 +78,56 @@ pub fn write_taxonomy(folder: impl AsRef<Path>, taxonomy: &Taxonomy, made: &Orig
     let tensor = TensorView::new(Dtype::F32, vec![centres.rows(), centres.dim()], &bytes)
         .and_then(|view| safetensors::serialize([("centres", view)], None))
         .map_err(|e| unwritable(&centres_path, std::io::Error::other(e)))?;
+    let calibration_path = folder.join(CALIBRATION);
+    let calibration = taxonomy
+        .calibration()
+        .map(|calibration| calibration::to_bytes(calibration, &origin_of_calibration(made)))
+        .transpose()
+        .map_err(|e| unwritable(&calibration_path, e))?;
+    let members = taxonomy.members();
     let file = File {
-        format: FORMAT.to_owned(),
+        format: calibration.as_ref().map_or(FORMAT, |_| CALIBRATED).to_owned(),
         features: centres.dim(),
         centres: fingerprint(&tensor),
+        calibration: calibration.as_ref().map(fingerprint),
         made: made.clone(),
         category: taxonomy
             .entries()
             .iter()
-            .map(|entry| Entry {
+            .enumerate()
+            .map(|(at, entry)| Entry {
                 name: entry.name.clone(),
                 kind: entry.kind.to_string(),
                 items: entry.items,
+                members: members.get(at).map(|&(count, _)| count),
+                agreement: members.get(at).map(|&(_, length)| length),
             })
             .collect(),
     };
     let toml_path = folder.join(TOML);
     let text = toml::to_string(&file).map_err(|e| unwritable(&toml_path, std::io::Error::other(e)))?;
+    let files = [
+        Some((centres_path, tensor)),
+        calibration.map(|bytes| (calibration_path, bytes)),
+        Some((toml_path, text.into_bytes())),
+    ];
     let mut finished = Vec::new();
-    for (path, bytes) in [(centres_path, &*tensor), (toml_path, text.as_bytes())] {
+    for (path, bytes) in files.into_iter().flatten() {
         let mut file = AtomicFile::create(&path)?;
-        file.write_all(bytes).map_err(|e| unwritable(&path, e))?;
+        file.write_all(&bytes).map_err(|e| unwritable(&path, e))?;
         finished.push(file);
     }
     finished.into_iter().try_for_each(AtomicFile::commit)
+}
+
+/// How a taxonomy's calibration was made: as is said, or with the taxonomy.
+fn origin_of_calibration(made: &Origin) -> CalibrationOrigin {
+    made.calibration.clone().unwrap_or_else(|| CalibrationOrigin {
+        encoder: made.encoder.clone(),
+        fitted_on: "the examples of the taxonomy".to_owned(),
+        version: made.version.clone(),
+        seed: made.seed,
+    })
 }
 
 /// Reads a taxonomy from its folder.
@@ -97,17 +141,24 @@ pub fn read_taxonomy(folder: impl AsRef<Path>) -> Result<(Taxonomy, Origin), Dat
     };
     let text = String::from_utf8(read(&toml_path)?).map_err(|e| wrong(&toml_path, e.to_string()))?;
     let file: File = toml::from_str(&text).map_err(|e| wrong(&toml_path, e.to_string()))?;
-    if file.format != FORMAT {
-        let problem = format!("its format is `{}`, and this version reads `{FORMAT}`", file.format);
+    if ![FORMAT, CALIBRATED].contains(&file.format.as_str()) {
+        let problem = format!(
+            "its format is `{}`, and this version reads `{FORMAT}` and `{CALIBRATED}`",
+            file.format
+        );
         return Err(wrong(&toml_path, problem));
     }
-    let bytes = read(&centres_path)?;
-    if fingerprint(&bytes) != file.centres {
-        return Err(wrong(
-            &centres_path,
-            format!("it does not belong to the {TOML} beside it; run `genus discover` again"),
-        ));
-    }
+    let read_half = |path: &PathBuf, mark: &str| {
+        let bytes = read(path)?;
+        match fingerprint(&bytes) == mark {
+            true => Ok(bytes),
+            false => Err(wrong(
+                path,
+                format!("it does not belong to the {TOML} beside it; run `genus discover` again"),
+            )),
+        }
+    };
+    let bytes = read_half(&centres_path, &file.centres)?;
     let tensors = SafeTensors::deserialize(&bytes).map_err(|e| wrong(&centres_path, e.to_string()))?;
     let tensor = tensors
         .tensor("centres")
@@ -128,6 +179,7 @@ pub fn read_taxonomy(folder: impl AsRef<Path>) -> Result<(Taxonomy, Origin), Dat
         .map(|v| f32::from_le_bytes([v[0], v[1], v[2], v[3]]))
         .collect();
     let centres = Features::new(file.features, values).map_err(|e| wrong(&centres_path, e.to_string()))?;
+    let mut members = Vec::new();
     let entries = file
         .category
         .into_iter()
@@ -140,6 +192,7 @@ pub fn read_taxonomy(folder: impl AsRef<Path>) -> Result<(Taxonomy, Origin), Dat
                     return Err(wrong(&toml_path, problem));
                 }
             };
+            members.extend(entry.members.zip(entry.agreement));
             Ok(TaxonomyEntry {
                 name: entry.name,
                 kind,
@@ -147,8 +200,24 @@ pub fn read_taxonomy(folder: impl AsRef<Path>) -> Result<(Taxonomy, Origin), Dat
             })
         })
         .collect::<Result<_, _>>()?;
-    let taxonomy = Taxonomy::from_parts(entries, centres).map_err(|e| wrong(&toml_path, e.to_string()))?;
-    Ok((taxonomy, file.made))
+    let mut taxonomy = Taxonomy::from_parts(entries, centres).map_err(|e| wrong(&toml_path, e.to_string()))?;
+    let mut made = file.made;
+    match (file.format == CALIBRATED, &file.calibration) {
+        (false, None) => {}
+        (true, Some(mark)) => {
+            let path = folder.join(CALIBRATION);
+            let (calibration, origin) = calibration::from_bytes(&path, &read_half(&path, mark)?)?;
+            taxonomy = taxonomy
+                .with_calibration(Arc::new(calibration), members)
+                .map_err(|e| wrong(&toml_path, e.to_string()))?;
+            made.calibration = Some(origin);
+        }
+        _ => {
+            let problem = format!("a calibration goes with the format `{CALIBRATED}` and no other");
+            return Err(wrong(&toml_path, problem));
+        }
+    }
+    Ok((taxonomy, made))
 }
 
 fn read(path: &PathBuf) -> Result<Vec<u8>, DataError> {
@@ -163,12 +232,4 @@ fn read(path: &PathBuf) -> Result<Vec<u8>, DataError> {
             source,
         },
     })
-}
-
-/// FNV-1a: enough to see that two files were not written together.
-fn fingerprint(bytes: &[u8]) -> String {
-    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    });
-    format!("{hash:016x}")
 }

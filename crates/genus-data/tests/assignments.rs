@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float32Type;
 use common::assert_mentions;
-use genus_core::Kind;
-use genus_data::{AssignmentWriter, DataError, Format};
+use genus_core::{Kind, Score};
+use genus_data::{AssignmentRow, AssignmentWriter, DataError, Format};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 /// A stream whose bytes can be looked at afterwards.
@@ -39,18 +39,41 @@ impl Write for Closed {
     }
 }
 
-type Row = (&'static str, &'static str, Kind, f32, f32);
+/// A row of which nobody said how likely it is.
+const fn plain<'a>(id: &'a str, category: &'a str, kind: Kind, similarity: f32, margin: f32) -> AssignmentRow<'a> {
+    let score = Score {
+        similarity,
+        margin,
+        probability: None,
+        unsure: false,
+    };
+    AssignmentRow {
+        id,
+        category,
+        kind,
+        score,
+    }
+}
 
-const ROWS: [Row; 4] = [
-    ("a", "cat", Kind::Known, 0.987_654_3, 0.5),
-    ("b,c", "new \"1\"", Kind::New, -0.25, 1e-9),
-    ("日本\nx", "dog", Kind::Known, 1.0, -1e-9),
-    ("d", "", Kind::New, f32::NAN, f32::INFINITY),
+/// A row with a probability.
+const fn judged(mut row: AssignmentRow, probability: f32, unsure: bool) -> AssignmentRow {
+    row.score.probability = Some(probability);
+    row.score.unsure = unsure;
+    row
+}
+
+const ROWS: [AssignmentRow; 6] = [
+    plain("a", "cat", Kind::Known, 0.987_654_3, 0.5),
+    plain("b,c", "new \"1\"", Kind::New, -0.25, 1e-9),
+    plain("日本\nx", "dog", Kind::Known, 1.0, -1e-9),
+    plain("d", "", Kind::New, f32::NAN, f32::INFINITY),
+    judged(plain("e", "cat", Kind::Known, 0.5, 0.25), 0.875, false),
+    judged(plain("f", "new-1", Kind::New, 0.5, 0.25), 0.125, true),
 ];
 
 fn write_all(mut writer: AssignmentWriter) {
-    for (id, category, kind, score, margin) in ROWS {
-        writer.write(id, category, kind, score, margin).unwrap();
+    for row in ROWS {
+        writer.write(&row).unwrap();
     }
     writer.finish().unwrap();
 }
@@ -63,11 +86,13 @@ fn written(format: Format) -> Vec<u8> {
 
 #[test]
 fn csv_is_quoted_where_needed() {
-    let expected = "id,category,kind,score,margin\n\
-        a,cat,known,0.987654,0.500000\n\
-        \"b,c\",\"new \"\"1\"\"\",new,-0.250000,0.000000\n\
-        \"日本\nx\",dog,known,1.000000,0.000000\n\
-        d,,new,NaN,inf\n";
+    let expected = "id,category,kind,score,margin,probability\n\
+        a,cat,known,0.987654,0.500000,\n\
+        \"b,c\",\"new \"\"1\"\"\",new,-0.250000,0.000000,\n\
+        \"日本\nx\",dog,known,1.000000,0.000000,\n\
+        d,,new,NaN,inf,\n\
+        e,cat,known,0.500000,0.250000,0.875000\n\
+        f,new-1,unsure,0.500000,0.250000,0.125000\n";
     assert_eq!(String::from_utf8(written(Format::Csv)).unwrap(), expected);
 }
 
@@ -75,14 +100,16 @@ fn csv_is_quoted_where_needed() {
 fn json_lines_are_json() {
     let text = String::from_utf8(written(Format::Jsonl)).unwrap();
     assert!(text.starts_with(
-        "{\"id\":\"a\",\"category\":\"cat\",\"kind\":\"known\",\"score\":0.987654,\"margin\":0.500000}\n"
+        "{\"id\":\"a\",\"category\":\"cat\",\"kind\":\"known\",\"score\":0.987654,\"margin\":0.500000,\"probability\":null}\n"
     ));
     let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), ROWS.len());
-    for (line, (id, category, kind, ..)) in lines.iter().zip(ROWS) {
-        assert_eq!((&line["id"], &line["category"]), (&id.into(), &category.into()));
-        assert_eq!(line["kind"], kind.to_string());
+    for (line, row) in lines.iter().zip(ROWS) {
+        assert_eq!((&line["id"], &line["category"]), (&row.id.into(), &row.category.into()));
+        assert_eq!(line["probability"].as_f64(), row.score.probability.map(f64::from));
     }
+    let kinds: Vec<&str> = lines.iter().map(|line| line["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["known", "new", "known", "new", "known", "unsure"]);
     assert!(lines[3]["score"].is_null() && lines[3]["margin"].is_null());
 }
 
@@ -95,9 +122,10 @@ fn parquet_holds_the_columns() {
     let count = 20_000;
     for row in 0..count {
         let kind = if row % 2 == 0 { Kind::Known } else { Kind::New };
-        writer
-            .write(&format!("item {row}"), "cat", kind, row as f32, 0.5)
-            .unwrap();
+        let id = format!("item {row}");
+        let plain = plain(&id, "cat", kind, row as f32, 0.5);
+        let row = if row % 3 == 0 { judged(plain, 0.25, true) } else { plain };
+        writer.write(&row).unwrap();
     }
     writer.finish().unwrap();
     let reader = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(&path).unwrap())
@@ -113,13 +141,22 @@ fn parquet_holds_the_columns() {
             .iter()
             .map(|field| field.name().clone())
             .collect();
-        assert_eq!(names, ["id", "category", "kind", "score", "margin"]);
+        assert_eq!(names, ["id", "category", "kind", "score", "margin", "probability"]);
         for i in 0..batch.num_rows() {
             assert_eq!(batch.column(0).as_string::<i32>().value(i), format!("item {row}"));
             assert_eq!(batch.column(1).as_string::<i32>().value(i), "cat");
-            assert_eq!(batch.column(2).as_string::<i32>().value(i), ["known", "new"][row % 2]);
+            let kind = if row % 3 == 0 {
+                "unsure"
+            } else {
+                ["known", "new"][row % 2]
+            };
+            assert_eq!(batch.column(2).as_string::<i32>().value(i), kind);
             assert_eq!(batch.column(3).as_primitive::<Float32Type>().value(i), row as f32);
             assert_eq!(batch.column(4).as_primitive::<Float32Type>().value(i), 0.5);
+            assert_eq!(batch.column(5).is_null(i), row % 3 != 0);
+            if row % 3 == 0 {
+                assert_eq!(batch.column(5).as_primitive::<Float32Type>().value(i), 0.25);
+            }
             row += 1;
         }
     }
@@ -133,7 +170,7 @@ fn a_file_appears_when_finished_and_not_before() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(format!("assignments.{format}"));
         let mut writer = AssignmentWriter::create(&path, format).unwrap();
-        writer.write("a", "cat", Kind::Known, 1.0, 1.0).unwrap();
+        writer.write(&ROWS[0]).unwrap();
         assert!(!path.exists());
         drop(writer);
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
@@ -149,7 +186,7 @@ fn a_file_appears_when_finished_and_not_before() {
 fn a_broken_pipe_is_known_as_such() {
     for format in Format::ALL {
         let outcome = AssignmentWriter::new(Box::new(Closed), "the standard output", format).and_then(|mut writer| {
-            writer.write("a", "cat", Kind::Known, 1.0, 1.0)?;
+            writer.write(&ROWS[0])?;
             writer.finish()
         });
         match outcome {

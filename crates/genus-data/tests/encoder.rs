@@ -86,6 +86,7 @@ fn a_taxonomy_remembers_its_encoder() {
             seed: 1,
             version: "0".to_owned(),
             encoder,
+            calibration: None,
         };
         write_taxonomy(folder.path(), &taxonomy, &made).unwrap();
         let text = std::fs::read_to_string(folder.path().join("taxonomy.toml")).unwrap();

@@ -63,11 +63,11 @@ fn the_nearest_centre_by_cosine_gets_the_item() {
     // The centres are (1, 0) and (0, 1) exactly; the length of an item does not matter.
     folder.write("more.csv", "id,x,y\na,3,4\nb,4e20,3e20\nc,-1,-2\nd,6e-30,8e-30\n");
     let outcome = folder.genus("assign --taxonomy result --query more.csv");
-    let expected = "id,category,kind,score,margin\n\
-                    a,up,known,0.800000,0.200000\n\
-                    b,right,known,0.800000,0.200000\n\
-                    c,right,known,-0.447214,0.447214\n\
-                    d,up,known,0.800000,0.200000\n";
+    let expected = "id,category,kind,score,margin,probability\n\
+                    a,up,known,0.800000,0.200000,\n\
+                    b,right,known,0.800000,0.200000,\n\
+                    c,right,known,-0.447214,0.447214,\n\
+                    d,up,known,0.800000,0.200000,\n";
     assert_eq!(outcome.success().text(), expected);
 }
 
@@ -95,15 +95,6 @@ fn many_items_in_several_blocks_keep_their_order() {
     );
     assert_eq!(folder.names("sorted"), ["assignments.jsonl"]);
     assert_eq!(folder.read("sorted/assignments.jsonl").lines().count(), 17_000);
-}
-
-#[test]
-fn a_taxonomy_without_a_calibration_does_not_grow() {
-    let folder = Folder::with_animals();
-    folder.genus(&format!("{DISCOVER} -m shc --out result")).success();
-    let command = "assign --taxonomy result --query pile.csv --grow grown";
-    folder.fails(command, &["--grow", "no calibration", "`calibrated`"]);
-    folder.fails(&format!("{command} --out fresh"), &["no calibration"]);
 }
 
 /// Assigning must fail, also into a folder, of which nothing may remain.
@@ -172,8 +163,8 @@ fn a_damaged_taxonomy_is_refused() {
         (String::new(), vec![]),
         ("\u{0}\u{1}".to_owned(), vec![]),
         (
-            whole.replace("genus taxonomy 1", "genus taxonomy 9"),
-            vec!["genus taxonomy 9", "genus taxonomy 1"],
+            whole.replace("genus taxonomy 2", "genus taxonomy 9"),
+            vec!["genus taxonomy 9", "genus taxonomy 1", "genus taxonomy 2"],
         ),
         (
             whole.replacen("\"known\"", "\"unknown\"", 1),
@@ -185,6 +176,7 @@ fn a_damaged_taxonomy_is_refused() {
         ),
         (whole.replacen("\"bee\"", "\"ant\"", 1), vec!["`ant`"]),
         (whole.replacen("items = ", "items = -", 1), vec!["items"]),
+        (whole.replacen("members = ", "members = -", 1), vec!["`ant`", "member"]),
     ] {
         folder.write("result/taxonomy.toml", &broken);
         let mut all = mentions;

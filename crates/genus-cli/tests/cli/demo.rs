@@ -19,7 +19,7 @@ fn the_demo_as_a_person_sees_it() {
     assert!(text.contains("UCI") && text.contains("CC BY 4.0") && text.contains("Alpaydin"));
     let rows: Vec<&str> = text.lines().filter(|line| line.contains(" of 10 ")).collect();
     let methods: Vec<&str> = rows.iter().map(|row| row.split(' ').next().unwrap()).collect();
-    assert_eq!(methods, ["proto", "rankstat", "gcd", "shc", "ukc"]);
+    assert_eq!(methods, ["proto", "rankstat", "gcd", "shc", "ukc", "calibrated"]);
 }
 
 #[test]

@@ -24,6 +24,8 @@ fn discovery_does_not_depend_on_the_number_of_threads() {
         "gcd",
         "shc",
         "ukc",
+        "calibrated",
+        "calibrated --subset 200 --refine 1",
         "shc:remainder=sample:attach=cosine:stop=after",
         "shc --subset 200 --refine 2",
         "ukc --subset 200",

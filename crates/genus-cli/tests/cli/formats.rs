@@ -49,7 +49,7 @@ fn difficult_names_survive_csv() {
     assert_eq!(ids(&rows), expected);
     assert_eq!(rows[0].category, "ant, \"the\"\nsmall 蟻");
     // Quoted only where it is needed, in the way that every spreadsheet reads.
-    let first = "id,category,kind,score,margin\n\"a,b\",\"ant, \"\"the\"\"\nsmall 蟻\",known,";
+    let first = "id,category,kind,score,margin,probability\n\"a,b\",\"ant, \"\"the\"\"\nsmall 蟻\",known,";
     assert!(outcome.text().starts_with(first), "{}", outcome.text());
     assert!(outcome.text().contains("\ngrüße 日本 🦉,owl") || outcome.text().contains("\ngrüße 日本 🦉,new-1,new,"));
     // The summary stays on its lines.
@@ -75,12 +75,13 @@ fn jsonl_has_an_object_a_row() {
     assert_eq!(objects.len(), expected.len());
     for (object, row) in objects.iter().zip(&rows) {
         let keys: Vec<&String> = object.as_object().unwrap().keys().collect();
-        assert_eq!(keys.len(), 5, "{object}");
+        assert_eq!(keys.len(), 6, "{object}");
         assert_eq!(object["id"], row.id.as_str());
         assert_eq!(object["category"], row.category.as_str());
         assert_eq!(object["kind"], row.kind.as_str());
         assert_eq!(object["score"].as_f64().unwrap(), row.score());
         assert_eq!(object["margin"].as_f64().unwrap(), row.margin());
+        assert_eq!(object["probability"].as_f64(), row.probability());
     }
     let first = outcome.text().lines().next().unwrap();
     assert!(
@@ -91,18 +92,23 @@ fn jsonl_has_an_object_a_row() {
     assert_eq!(folder.read("result/assignments.jsonl"), outcome.text());
     assert_eq!(
         folder.names("result"),
-        ["assignments.jsonl", "centres.safetensors", "taxonomy.toml"]
+        [
+            "assignments.jsonl",
+            "calibration.safetensors",
+            "centres.safetensors",
+            "taxonomy.toml"
+        ]
     );
 }
 
-fn check_parquet(file: File, rows: &[Row]) {
+pub(super) fn check_parquet(file: File, rows: &[Row]) {
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
     let batches: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
     let mut at = 0;
     for batch in &batches {
         let schema = batch.schema();
         let columns: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-        assert_eq!(columns, ["id", "category", "kind", "score", "margin"]);
+        assert_eq!(columns, ["id", "category", "kind", "score", "margin", "probability"]);
         let text = |column: usize| batch.column(column).as_any().downcast_ref::<StringArray>().unwrap();
         let number = |column: usize| batch.column(column).as_any().downcast_ref::<Float32Array>().unwrap();
         for row in 0..batch.num_rows() {
@@ -112,6 +118,10 @@ fn check_parquet(file: File, rows: &[Row]) {
             assert_eq!(text(2).value(row), expected.kind);
             assert!((f64::from(number(3).value(row)) - expected.score()).abs() < 1e-6);
             assert!((f64::from(number(4).value(row)) - expected.margin()).abs() < 1e-6);
+            match expected.probability() {
+                None => assert!(number(5).is_null(row)),
+                Some(probability) => assert!((f64::from(number(5).value(row)) - probability).abs() < 1e-6),
+            }
             at += 1;
         }
         assert!((0..5).all(|column| batch.column(column).null_count() == 0));
@@ -128,7 +138,12 @@ fn parquet_has_the_same_rows() {
         .success();
     assert_eq!(
         folder.names("result"),
-        ["assignments.parquet", "centres.safetensors", "taxonomy.toml"]
+        [
+            "assignments.parquet",
+            "calibration.safetensors",
+            "centres.safetensors",
+            "taxonomy.toml"
+        ]
     );
     check_parquet(File::open(folder.path("result/assignments.parquet")).unwrap(), &rows);
     // To a pipe it goes as well.

@@ -13,6 +13,7 @@ fn help_shows_every_option_and_examples() {
     insta::assert_snapshot!("genus", help_of(""));
     insta::assert_snapshot!("discover", help_of("discover"));
     insta::assert_snapshot!("assign", help_of("assign"));
+    insta::assert_snapshot!("calibrate", help_of("calibrate"));
     insta::assert_snapshot!("embed", help_of("embed"));
     insta::assert_snapshot!("train", help_of("train"));
     insta::assert_snapshot!("encoders", help_of("encoders"));
@@ -44,6 +45,7 @@ fn every_command_has_examples() {
         "",
         "discover",
         "assign",
+        "calibrate",
         "embed",
         "train",
         "bench",
@@ -78,6 +80,7 @@ fn the_examples_of_help_are_valid_commands() {
         "",
         "discover",
         "assign",
+        "calibrate",
         "bench",
         "bench main",
         "bench large",
@@ -149,6 +152,7 @@ fn completions_know_the_commands_of_every_shell() {
         for word in [
             "discover",
             "assign",
+            "calibrate",
             "bench",
             "demo",
             "methods",

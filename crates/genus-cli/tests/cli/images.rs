@@ -114,7 +114,7 @@ fn folder() -> Folder {
 #[test]
 fn folders_of_images_are_sorted() {
     let folder = folder();
-    let command = format!("discover --support labelled --query photos {ENCODER}");
+    let command = format!("discover --method shc --support labelled --query photos {ENCODER}");
     let rows = folder.genus(&command).rows();
     assert_eq!(rows.len(), 24);
     for row in &rows {
@@ -127,7 +127,7 @@ fn folders_of_images_are_sorted() {
     // The same from a table of all of them, from the taxonomy, and from feature files.
     let all = folder
         .genus(&format!(
-            "discover --support labelled --query photos {ENCODER} --out result"
+            "discover --method shc --support labelled --query photos {ENCODER} --out result"
         ))
         .success();
     assert!(all.stderr.contains("24 images embedded"), "{}", all.stderr);
@@ -137,7 +137,8 @@ fn folders_of_images_are_sorted() {
     assert!(again.iter().zip(&rows).all(|(a, b)| a.category == b.category));
     folder.genus(&format!("embed labelled {ENCODER} -o s.npz")).success();
     folder.genus(&format!("embed photos {ENCODER} -o q.parquet")).success();
-    assert_eq!(folder.genus("discover --support s.npz --query q.parquet").rows(), rows);
+    let files = "discover --method shc --support s.npz --query q.parquet";
+    assert_eq!(folder.genus(files).rows(), rows);
 }
 
 #[test]
@@ -267,6 +268,56 @@ fn two_processes_share_a_cache() {
     for shared in ["a.csv", "b.csv", "c.csv"] {
         assert!(folder.read(shared) == folder.read("alone.csv"), "{shared}");
     }
+}
+
+#[test]
+fn base_classes_may_be_images() {
+    let folder = folder();
+    for class in 0..9 {
+        let level = |channel: usize| [30, 120, 220][(class / [1, 3, 2][channel]) % 3];
+        for at in 0..4 {
+            folder.write(
+                &format!("base/shade {class}/{at}.bmp"),
+                bmp([level(0), level(1), level(2)], 5000 + 100 * class + at),
+            );
+        }
+    }
+    let outcome = folder
+        .genus(&format!("calibrate base {ENCODER} -o base.safetensors"))
+        .success();
+    assert!(outcome.stderr.contains("36 images embedded"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("Calibrated on 9 classes of 36 items"),
+        "{}",
+        outcome.stderr
+    );
+    let show = folder.genus("calibrate --show base.safetensors").success();
+    assert!(show.text().contains("encoder      vit"), "{}", show.text());
+    let discover = "discover --support labelled --query photos --calibration base.safetensors";
+    let outcome = folder.genus(&format!("{discover} {ENCODER}")).success();
+    assert!(
+        outcome.stderr.contains("calibrated on 9 base classes"),
+        "{}",
+        outcome.stderr
+    );
+    // The calibration knows which encoder it is of.
+    let other = ENCODER.replace("heads=2", "heads=4");
+    folder.fails(
+        &format!("{discover} {other}"),
+        &["base.safetensors", "labelled", "genus calibrate"],
+    );
+    // Every class is needed by name, and a split is looked at before anything is embedded.
+    folder.write("base/stray.bmp", bmp([0, 0, 0], 1));
+    folder.fails(
+        &format!("calibrate base {ENCODER} -o b.safetensors"),
+        &["stray.bmp", "has no label"],
+    );
+    folder.write("split.json", "{\"novel\": [\"owl\"]}");
+    let split = folder.fails(
+        &format!("calibrate base {ENCODER} --split split.json -o b.safetensors"),
+        &["split.json", "\"owl\""],
+    );
+    assert!(!split.contains("embedded"), "{split}");
 }
 
 #[test]

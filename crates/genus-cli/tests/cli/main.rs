@@ -8,6 +8,7 @@ mod assign;
 mod bad_files;
 mod bad_tasks;
 mod bench;
+mod calibrate;
 mod demo;
 mod determinism;
 mod discover;

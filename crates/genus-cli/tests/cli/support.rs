@@ -204,6 +204,8 @@ pub(crate) struct Row {
     pub(crate) kind: String,
     pub(crate) score: String,
     pub(crate) margin: String,
+    /// Empty where the method says nothing.
+    pub(crate) probability: String,
 }
 
 impl Row {
@@ -213,6 +215,10 @@ impl Row {
 
     pub(crate) fn margin(&self) -> f64 {
         self.margin.parse().unwrap()
+    }
+
+    pub(crate) fn probability(&self) -> Option<f64> {
+        (!self.probability.is_empty()).then(|| self.probability.parse().unwrap())
     }
 }
 
@@ -239,15 +245,17 @@ pub(crate) fn parse_csv(text: &str) -> Vec<Row> {
         !quoted && cell.is_empty() && record.is_empty(),
         "the last line has no end"
     );
-    assert_eq!(records.remove(0), ["id", "category", "kind", "score", "margin"]);
+    let header = ["id", "category", "kind", "score", "margin", "probability"];
+    assert_eq!(records.remove(0), header);
     let rows = records.into_iter().map(|record| {
-        let [id, category, kind, score, margin] = record.try_into().unwrap();
+        let [id, category, kind, score, margin, probability] = record.try_into().unwrap();
         Row {
             id,
             category,
             kind,
             score,
             margin,
+            probability,
         }
     });
     rows.collect()

@@ -65,7 +65,7 @@ fn every_item_of_the_pile_comes_out_once_and_in_order() {
         ("large.npy", "--subset 60"),
         ("large.csv", "--subset 499"),
         ("large.csv", "--subset 60 --refine 2"),
-        ("large.csv", "--subset 60 --centre-norm authors-columns"),
+        ("large.csv", "--subset 60 -m shc --centre-norm authors-columns"),
         ("large.csv", "--subset 60 -m ukc"),
         ("large.csv", "--subset 60 -m gcd"),
         ("large.csv", "--subset 60 -m rankstat"),
@@ -104,8 +104,8 @@ fn every_item_of_the_pile_comes_out_once_and_in_order() {
 fn the_subset_is_enough_to_sort_all() {
     let (folder, ids) = with_large_pile();
     for options in [
-        "--subset 60",
-        "--subset 60 --refine 3",
+        "--subset 60 -m shc",
+        "--subset 60 -m shc --refine 3",
         "--subset 60 -m ukc",
         "--subset 60 -m ukc --refine 1",
     ] {
@@ -159,7 +159,8 @@ fn counts_and_taxonomy_speak_of_the_whole_pile() {
     for options in [
         "--subset 60",
         "--subset 60 --refine 1",
-        "--subset 60 --centre-norm authors-columns",
+        "--subset 60 -m shc",
+        "--subset 60 -m shc --centre-norm authors-columns",
     ] {
         let outcome = run(&folder, "large.csv", &format!("{options} --out result"));
         assert!(outcome.stderr.contains("500 items"), "{}", outcome.stderr);
@@ -188,7 +189,8 @@ fn what_was_not_clustered_is_assigned_as_assign_does() {
     let (folder, _) = with_large_pile();
     for options in [
         "--subset 60 --refine 2",
-        "--subset 60 --refine 1 --centre-norm authors-columns",
+        "--subset 60 -m shc --refine 2",
+        "--subset 60 -m shc --refine 1 --centre-norm authors-columns",
     ] {
         run(&folder, "large.csv", &format!("{options} --out result"));
         let assigned = folder.genus("assign --taxonomy result --query large.csv").success();

@@ -177,6 +177,11 @@ impl Calibration {
         self.space.dim()
     }
 
+    /// Whether its space has a middle of its own, rather than that of each task.
+    pub(crate) fn has_middle(&self) -> bool {
+        self.centre != Centre::Task
+    }
+
     pub(crate) fn space(&self) -> &Space {
         &self.space
     }
