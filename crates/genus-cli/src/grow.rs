@@ -4,7 +4,6 @@ use std::path::Path;
 
 use genus_core::{Assignment, FeatureError, Place, Stream, TaskError, Taxonomy};
 use genus_data::{Origin, write_taxonomy};
-use genus_lab::Progress;
 
 use crate::blocks;
 use crate::failure::Failure;
