@@ -295,6 +295,7 @@ fn its_parts_put_together_are_the_same_calibration() {
     broken(&|parts| parts.variance = 0.0);
     broken(&|parts| parts.variance = f64::NAN);
     broken(&|parts| parts.largest = 0.0);
+    broken(&|parts| parts.dimensions = 0.0);
     broken(&|parts| parts.merges[2] = f64::INFINITY);
     broken(&|parts| parts.arrivals[0] = f64::NAN);
     broken(&|parts| parts.doubt = 1.5);

@@ -499,6 +499,7 @@ fn around(mean: Vec<f32>, centre: Centre, variance: f64) -> Arc<Calibration> {
         size: ClusterSize::Settled,
         variance,
         largest: 60.0,
+        dimensions: 100.0,
         merges: [0.0; 6],
         arrivals: [0.0, 8.0, 1.0, -4.0, 0.0],
         places: [0.0; 5],

@@ -43,20 +43,29 @@ pub(crate) struct Cut {
     pub(crate) variance: f64,
     /// The number of points of the largest class that the model was learnt from.
     pub(crate) largest: f64,
+    /// In how many directions items of one class differ.
+    pub(crate) dimensions: f64,
 }
 
 impl Cut {
+    /// What it costs to merge the two halves of one class, in units of what it costs to merge two items of it.
+    ///
+    /// The halves of a class of so many members lie apart along its longest direction, and by chance the longest of few
+    /// directions is longer.
+    fn growth(&self, members: f64) -> f64 {
+        (1.0 + (members / self.dimensions).sqrt()).powi(2)
+    }
+
     /// What the model sees of one merge: the rise of the squared error, and the product of the two sides' weights over their
     /// sum, where clusters have the given mean size.
     ///
-    /// Halves of one class drift apart as it grows, and how fast was seen up to the largest class only. A merge of larger
-    /// clusters is judged by the distance of their centres, as if they were as large as that.
+    /// Halves of one class drift apart as it grows, and how fast was seen up to the largest class only. A merge of far larger
+    /// clusters is judged by the distance of their centres, as if their halves weighed as much as that class.
     pub(crate) fn features(&self, cost: f64, weight: f64, size: f64) -> [f64; MERGE] {
-        // The two halves of the largest class weigh a quarter of it by that measure.
-        let seen = weight.min(0.25 * self.largest);
-        let cost = cost / self.variance * seen / weight;
+        let seen = weight.min(self.largest);
+        let cost = cost / self.variance * seen / weight / self.growth(4.0 * seen);
         let size = match self.size {
-            ClusterSize::Settled => size.clamp(1.0, self.largest.max(1.0)),
+            ClusterSize::Settled => size.clamp(1.0, (4.0 * self.largest).max(1.0)),
             // Its logarithm never changes, so it gets no coefficient.
             ClusterSize::Ignored => 1.0,
         };
@@ -185,6 +194,7 @@ mod tests {
             model,
             variance,
             largest: 40.0,
+            dimensions: 100.0,
         }
     }
 
@@ -192,13 +202,14 @@ mod tests {
     fn merges_of_larger_clusters_than_were_seen_are_judged_by_their_distance() {
         let cut = cut([0.0; MERGE], 0.5);
         let of = |members: f64, distance: f64| cut.features(members / 4.0 * distance, members / 4.0, 12.0);
-        assert!(of(20.0, 0.3)[1] < of(40.0, 0.3)[1]);
+        assert!(of(80.0, 0.3)[1] < of(160.0, 0.3)[1]);
         let near = |a: [f64; MERGE], b: [f64; MERGE]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9);
-        assert!(near(of(40.0, 0.3), of(4000.0, 0.3)) && !near(of(40.0, 0.3), of(4000.0, 0.4)));
+        assert!(near(of(160.0, 0.3), of(4000.0, 0.3)) && !near(of(160.0, 0.3), of(4000.0, 0.4)));
         // In units of the variance: the cost, and the distance.
         let seen = cut.features(3.0, 5.0, 12.0);
-        assert!((seen[1] - 6.001f64.ln()).abs() < 1e-9 && (seen[4] - 1.2).abs() < 1e-9);
-        assert_eq!(cut.features(3.0, 5.0, 1e9)[5], 40f64.ln());
+        let cost = 6.0 / cut.growth(20.0);
+        assert!((seen[1] - (cost + 1e-3).ln()).abs() < 1e-9 && (seen[4] - cost / 5.0).abs() < 1e-9);
+        assert_eq!(cut.features(3.0, 5.0, 1e9)[5], 160f64.ln());
     }
 
     /// Every way to undo merges from the roots down, with the probability of its being right.

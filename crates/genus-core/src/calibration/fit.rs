@@ -6,7 +6,7 @@ use super::cut::{Candidates, Cut, MERGE};
 use super::logistic::Observation;
 use super::membership::{MEMBER, best_group};
 use super::points::{PASSES, Points, Sorted};
-use super::space::{Space, mean_of, within_variance};
+use super::space::{Space, dimensions_within, mean_of, within_variance};
 use super::{CalibrationSettings, Centre};
 use crate::features::Features;
 use crate::rng::Rng;
@@ -255,6 +255,14 @@ impl Trial {
 /// The size of the largest class that trials show, when the classes have so many items.
 pub(super) fn largest(sizes: &[usize]) -> f64 {
     sizes.iter().copied().max().unwrap_or(0).min(MOST_QUERIES) as f64
+}
+
+/// In how many directions items of one class differ, on average over the halves.
+pub(super) fn dimensions(halves: &[Half], dim: usize) -> f64 {
+    let of = |half: &Half| dimensions_within(&half.rows, dim, &half.labels, half.classes);
+    let found: Vec<f64> = halves.iter().filter_map(of).collect();
+    // Where no two differ by anything there is one direction for all that is known.
+    found.iter().sum::<f64>() / found.len().max(1) as f64 + f64::from(u8::from(found.is_empty()))
 }
 
 /// Two halves of the classes, at random: each is judged in a space that was fitted on the other.

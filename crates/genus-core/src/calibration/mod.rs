@@ -139,6 +139,7 @@ impl Calibration {
             model: Default::default(),
             variance: variances.iter().sum::<f64>() / variances.len() as f64,
             largest: fit::largest(&counts),
+            dimensions: fit::dimensions(&halves, dim),
         };
         let merges = fit::observe(&halves, dim, settings, |trial| trial.merges(&cut));
         cut.model = logistic::fit(&merges).ok_or(CalibrationError::NoSpread)?;

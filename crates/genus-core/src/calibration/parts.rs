@@ -31,6 +31,8 @@ pub struct CalibrationParts {
     pub variance: f64,
     /// The number of points of the largest class that the model of merges was learnt from.
     pub largest: f64,
+    /// In how many directions items of one class differ.
+    pub dimensions: f64,
     /// The coefficients of the model of merges.
     pub merges: [f64; MERGE],
     /// The coefficients of the model of an item that comes by itself.
@@ -56,6 +58,7 @@ impl Calibration {
             size: self.cut.size,
             variance: self.cut.variance,
             largest: self.cut.largest,
+            dimensions: self.cut.dimensions,
             merges: self.cut.model,
             arrivals: self.arrivals,
             places: self.places,
@@ -86,6 +89,9 @@ impl Calibration {
         if !(parts.largest.is_finite() && parts.largest >= 1.0) {
             return wrong("the largest class has no point");
         }
+        if !(parts.dimensions.is_finite() && parts.dimensions > 0.0) {
+            return wrong("items of one class differ in no direction");
+        }
         if !(0.0..=1.0).contains(&parts.doubt) {
             return wrong("the limit of doubt is not between 0 and 1");
         }
@@ -104,6 +110,7 @@ impl Calibration {
                 model: parts.merges,
                 variance: parts.variance,
                 largest: parts.largest,
+                dimensions: parts.dimensions,
             },
             arrivals: parts.arrivals,
             places: parts.places,

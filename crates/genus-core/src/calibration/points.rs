@@ -481,6 +481,7 @@ mod tests {
             model: [3.8, -2.25, -0.26, -0.38, -1.79, 0.27],
             variance: 0.25,
             largest: 40.0,
+            dimensions: 100.0,
         }
     }
 

@@ -218,6 +218,39 @@ pub(crate) fn within_variance(rows: &[f32], dim: usize, labels: &[usize], classe
     (mean > 0.0).then_some(mean)
 }
 
+/// In how many directions rows differ from the means of their classes: the inverse of the mean squared cosine of two
+/// differences; `None` when there are no two that differ.
+pub(crate) fn dimensions_within(rows: &[f32], dim: usize, labels: &[usize], classes: usize) -> Option<f64> {
+    /// More pairs would say the same.
+    const MOST: usize = 1000;
+    let means = class_means(&Features::from_finite(dim, rows.to_vec()), labels, classes);
+    let n = labels.len();
+    // Evenly from all classes, in whatever order they come.
+    let step = n.div_ceil(MOST).max(1);
+    let mut directions = Vec::new();
+    let mut of = Vec::new();
+    for at in (0..n).step_by(step) {
+        let label = labels[at];
+        let mean = &means[label * dim..][..dim];
+        let mut row: Vec<f32> = rows[at * dim..][..dim].iter().zip(mean).map(|(v, m)| v - m).collect();
+        if scale_to_unit(&mut row) {
+            directions.extend(row);
+            of.push(label);
+        }
+    }
+    let count = of.len();
+    let dots = linalg::gram(&directions, dim);
+    let (mut sum, mut pairs) = (0.0, 0.0);
+    for a in 0..count {
+        // Differences of one class depend on each other: they add up to nothing.
+        for b in (0..a).filter(|&b| of[a] != of[b]) {
+            sum += f64::from(dots[a * count + b]).powi(2);
+            pairs += 1.0;
+        }
+    }
+    (sum > 0.0).then(|| pairs / sum)
+}
+
 /// The squared distance of two rows.
 pub(crate) fn squared_distance(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(&a, &b)| f64::from(a - b).powi(2)).sum()
