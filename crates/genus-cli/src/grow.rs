@@ -21,7 +21,7 @@ impl Growth {
         let way_out = "or give one with --calibration";
         Ok(Self {
             stream: Stream::new(taxonomy).map_err(|e| Failure::failed(format!("--grow: {e}, {way_out}")))?,
-            folder: Folder::create(folder)?,
+            folder: Folder::create(folder, "--grow")?,
         })
     }
 

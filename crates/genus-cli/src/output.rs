@@ -44,7 +44,7 @@ impl Sink {
                 unsure: None,
             });
         };
-        let folder = Folder::create(path)?;
+        let folder = Folder::create(path, "--out")?;
         let file = path.join(format!("assignments.{}", format.extension()));
         Ok(Self {
             format,
@@ -114,7 +114,8 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+    /// Makes a folder that an option names.
+    pub(crate) fn create(path: &Path, option: &str) -> Result<Self, Failure> {
         let missing = path
             .ancestors()
             .filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
@@ -122,8 +123,12 @@ impl Folder {
             path: path.to_owned(),
             made: missing.map(Path::to_owned).collect(),
         };
-        fs::create_dir_all(path)
-            .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}; name another", path.display())))?;
+        fs::create_dir_all(path).map_err(|e| {
+            Failure::failed(format!(
+                "cannot make the folder {}: {e}; name another with {option}",
+                path.display()
+            ))
+        })?;
         Ok(folder)
     }
 

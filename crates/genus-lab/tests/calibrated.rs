@@ -376,7 +376,7 @@ fn outliers_are_called_unsure_more_often_than_others() {
     let same = |interval: Interval, expected: f64| (interval.mean - expected).abs() < 1e-12;
     assert!(same(found.outliers, outliers), "{found:?} {outliers}");
     assert!(same(found.others, others), "{found:?} {others}");
-    assert!(outliers > 2.0 * others, "{}", report.markdown());
+    assert!(outliers > 1.5 * others, "{}", report.markdown());
     let table = report.markdown();
     assert!(
         table.contains("Outliers unsure") && table.contains("Others unsure"),
