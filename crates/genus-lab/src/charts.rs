@@ -127,7 +127,7 @@ impl Report {
         let chart = CurveChart {
             title: format!("{title}: {}", settings.features),
             subtitle: format!(
-                "{}-way {}-shot {}-new with {}, {} episodes. Lines: other thresholds; methods of equal scores share one",
+                "{}-way {}-shot {}-new with {}, {} episodes. Lines: any other threshold",
                 settings.way,
                 settings.shot,
                 settings.new,
