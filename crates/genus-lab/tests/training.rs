@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use genus_data::read_calibration;
 use genus_lab::training::{
     Blocks, Objective, Schedule, Step, Training, TrainingError, TrainingOutcome, TrainingSettings, Validation, Watcher,
-    trained_encoder, trained_hash,
+    trained_calibration, trained_encoder, trained_hash,
 };
 use genus_vision::{Encoder, Limits, Weights, decode, read_weights};
 use serde_json::Value;
@@ -198,6 +199,13 @@ fn a_run_learns_and_leaves_an_encoder() {
     let image = decode(&fs::read(root.join("class 01/0.bmp")).unwrap(), &Limits::default()).unwrap();
     assert_eq!(encoder.encode(&encoder.transform().apply(&image)).unwrap().len(), 6);
     assert!(trained_encoder("conv4").unwrap().is_none());
+    // With its calibration, of all classes where few are held out.
+    assert_eq!(outcome.calibrated, Some(12));
+    let (calibration, made) = read_calibration(trained_calibration(&run).unwrap()).unwrap();
+    assert_eq!((calibration.classes(), calibration.dim()), (12, 6));
+    assert_eq!(made.encoder.as_deref(), Some(encoder.fingerprint().as_str()));
+    assert!(made.fitted_on.starts_with("the base classes of "), "{}", made.fitted_on);
+    assert!(trained_calibration("conv4").is_none());
 }
 
 #[test]
