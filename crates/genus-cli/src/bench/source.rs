@@ -10,6 +10,7 @@ use genus_lab::{ClassLists, Dataset, Experiment, ImageRows, Ocd, SimGcd, image_s
 use genus_vision::Augmented;
 
 use crate::args::{BenchCommon, Global, ImageOptions};
+use crate::calibrate::Given;
 use crate::failure::Failure;
 use crate::images::{self, Embedder, Input};
 
@@ -37,6 +38,14 @@ fn load_by(
     methods: Trained,
     global: &Global,
 ) -> Result<Dataset, Failure> {
+    let data = open(common, options, methods, global)?;
+    if let Some(path) = &common.trial.calibration {
+        Given::read(path)?.check(Path::new(data.name()), data.features().dim(), data.encoder())?;
+    }
+    Ok(data)
+}
+
+fn open(common: &BenchCommon, options: &ImageOptions, methods: Trained, global: &Global) -> Result<Dataset, Failure> {
     if let Some(features) = &common.features {
         // A report names what the user named.
         let data = Dataset::read(features, common.split.as_deref())?.called(features.display().to_string());

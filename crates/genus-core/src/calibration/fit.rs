@@ -257,12 +257,11 @@ pub(super) fn largest(sizes: &[usize]) -> f64 {
     sizes.iter().copied().max().unwrap_or(0).min(MOST_QUERIES) as f64
 }
 
-/// In how many directions items of one class differ, on average over the halves.
-pub(super) fn dimensions(halves: &[Half], dim: usize) -> f64 {
+/// In how many directions items of one class differ, on average over the halves; `None` where no two differ.
+pub(super) fn dimensions(halves: &[Half], dim: usize) -> Option<f64> {
     let of = |half: &Half| dimensions_within(&half.rows, dim, &half.labels, half.classes);
     let found: Vec<f64> = halves.iter().filter_map(of).collect();
-    // Where no two differ by anything there is one direction for all that is known.
-    found.iter().sum::<f64>() / found.len().max(1) as f64 + f64::from(u8::from(found.is_empty()))
+    (!found.is_empty()).then(|| found.iter().sum::<f64>() / found.len() as f64)
 }
 
 /// Two halves of the classes, at random: each is judged in a space that was fitted on the other.

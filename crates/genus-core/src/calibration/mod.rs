@@ -104,7 +104,11 @@ impl Calibration {
     ///
     /// Half of the classes make a space in which trials of the other half are judged, and the other way round: a space
     /// fits its own classes better than any to come.
+    ///
+    /// # Panics
+    /// When there is not one label an item.
     pub fn fit(items: &Features, labels: &[usize], settings: CalibrationSettings) -> Result<Self, CalibrationError> {
+        assert_eq!(items.rows(), labels.len(), "one label an item");
         let classes = labels.iter().max().map_or(0, |&last| last + 1);
         let mut counts = vec![0usize; classes];
         labels.iter().for_each(|&label| counts[label] += 1);
@@ -139,7 +143,7 @@ impl Calibration {
             model: Default::default(),
             variance: variances.iter().sum::<f64>() / variances.len() as f64,
             largest: fit::largest(&counts),
-            dimensions: fit::dimensions(&halves, dim),
+            dimensions: fit::dimensions(&halves, dim).ok_or(CalibrationError::NoSpread)?,
         };
         let merges = fit::observe(&halves, dim, settings, |trial| trial.merges(&cut));
         cut.model = logistic::fit(&merges).ok_or(CalibrationError::NoSpread)?;
@@ -242,6 +246,7 @@ impl Calibration {
         points.sort(&self.cut, passes)
     }
 }
+
 /// The probability that so few of the rightly placed items stay below.
 fn doubt(seen: &[Observation<MEMBER>], model: &[f64; MEMBER]) -> f64 {
     let right = seen.iter().filter(|o| o.outcome == 1.0);
