@@ -197,7 +197,7 @@ fn show(path: &Path) -> Result<(), Failure> {
     add("unsure", format!("below a probability of {:.2}", parts.doubt));
     add("centre", parts.centre.to_string());
     add("directions", directions(&parts.factors));
-    add("tree", format!("{}, sizes {}", parts.tree, parts.size));
+    add("tree", format!("{}, eagerness {}", parts.tree, parts.eagerness));
     let coefficients = |values: &[f64]| values.iter().map(|v| format!("{v:.2}")).collect::<Vec<_>>().join(" ");
     add("merges", coefficients(&parts.merges));
     add("arrivals", coefficients(&parts.arrivals));

@@ -131,7 +131,7 @@ pub enum Stop {
     },
     /// The likeliest division of a tree was found.
     Likeliest {
-        /// The number of points of a cluster, on average, that it was found with.
+        /// The number of points of a cluster, on average; the prototypes are points too.
         size: f64,
     },
 }
@@ -227,7 +227,7 @@ impl Discovery {
     }
 
     /// Turns points that were sorted in the space of a calibration into an answer.
-    pub(crate) fn from_sorted(points: &Points, sorted: Sorted, calibration: Arc<Calibration>, size: f64) -> Self {
+    pub(crate) fn from_sorted(points: &Points, sorted: Sorted, calibration: Arc<Calibration>) -> Self {
         let known = points.known();
         let groups = groups_by_size(&sorted.clusters[known..], |cluster| cluster >= known, sorted.count);
         let of_point: Vec<usize> = sorted
@@ -257,7 +257,9 @@ impl Discovery {
             scores: calibration.scores(points, &sorted),
             centres: Features::from_finite(points.dim(), sorted.centres(points)),
             items,
-            stop: Stop::Likeliest { size },
+            stop: Stop::Likeliest {
+                size: points.len() as f64 / sorted.count.max(1) as f64,
+            },
             fitting: Some(Fitting {
                 groups: points.affinity(&sorted).groups(),
                 calibration,

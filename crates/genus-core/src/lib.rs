@@ -48,7 +48,7 @@ mod taxonomy;
 mod two_step;
 
 pub use calibration::{
-    Calibration, CalibrationParts, CalibrationSettings, Centre, ClusterSize, Knowledge, MergeTree, Source,
+    Calibration, CalibrationParts, CalibrationSettings, Centre, Eagerness, Knowledge, MergeTree, Source,
 };
 pub use discovery::{Category, Discovery, Kind, Score, Stop};
 pub use error::{CalibrationError, DiscoverError, FeatureError, ParameterError, TaskError, TaxonomyError};

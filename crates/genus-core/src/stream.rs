@@ -359,7 +359,7 @@ impl Stream {
         let means: Vec<f32> = rivals.iter().flat_map(|&category| self.mean(category)).collect();
         let members: Vec<f64> = rivals.iter().map(|&category| self.groups[category].members).collect();
         let points = Points::of_groups(self.dim(), &means, &members, &rows);
-        let (sorted, _) = self.calibration.sort(&points, 0);
+        let sorted = self.calibration.sort(&points, 0);
         let scores = self.calibration.scores(&points, &sorted);
         let large = large_clusters(&sorted, rivals.len(), &scores);
         let own = sorted.clusters[rivals.len()..].iter().zip(scores);

@@ -10,7 +10,7 @@ use genus_core::methods::{
     Attach, BoostBlock, Calibrated, Gcd, KeyOrder, Linkage, METHODS, Method, MethodError, NumberOfCategories, RankStat,
     ReferenceSize, Remainder, Shc, SmallKnown, StopAt, Ukc,
 };
-use genus_core::{CalibrationSettings, Centre, ClusterSize, Discover, Discovery, Knowledge, MergeTree, Task};
+use genus_core::{CalibrationSettings, Centre, Discover, Discovery, Eagerness, Knowledge, MergeTree, Task};
 
 /// Tasks on some of which every parameter makes a difference.
 fn tasks() -> Vec<Task> {
@@ -297,9 +297,9 @@ fn every_parameter_is_read() {
             },
         ),
         (
-            "size=ignored",
+            "eagerness=learnt",
             CalibrationSettings {
-                size: ClusterSize::Ignored,
+                eagerness: Eagerness::Learnt,
                 ..CalibrationSettings::default()
             },
         ),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use common::{Cloud, Data, Recipe, Rng, dot, for_all, length, points, recipes};
 use genus_core::methods::{Method, Shc};
 use genus_core::{
-    Assignment, Calibration, CalibrationParts, Category, Centre, CentreNorm, ClusterSize, Discover, FeatureError,
+    Assignment, Calibration, CalibrationParts, Category, Centre, CentreNorm, Discover, Eagerness, FeatureError,
     Features, Kind, MergeTree, Source, Subset, Task, TaskError, Taxonomy, TaxonomyEntry, TaxonomyError, TwoStep,
 };
 use proptest::prelude::*;
@@ -496,11 +496,11 @@ fn around(mean: Vec<f32>, centre: Centre, variance: f64) -> Arc<Calibration> {
         directions,
         factors: vec![0.25],
         tree: MergeTree::Ward,
-        size: ClusterSize::Settled,
+        eagerness: Eagerness::Chosen,
         variance,
         largest: 60.0,
         dimensions: 100.0,
-        merges: [0.0; 6],
+        merges: [0.0; 5],
         arrivals: [0.0, 8.0, 1.0, -4.0, 0.0],
         places: [0.0; 5],
         doubt: 0.5,

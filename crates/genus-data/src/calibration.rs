@@ -16,7 +16,7 @@ use crate::atomic::AtomicFile;
 use crate::error::DataError;
 use crate::fingerprint::fingerprint;
 
-const FORMAT: &str = "genus calibration 1";
+const FORMAT: &str = "genus calibration 2";
 /// The key of the text in the metadata.
 const KEY: &str = "genus";
 /// The last line of the text: the mark of all that is before it and of the tensors.
@@ -49,11 +49,11 @@ struct Text {
     items: usize,
     centre: String,
     tree: String,
-    size: String,
+    eagerness: String,
     variance: f64,
     largest: f64,
     dimensions: f64,
-    merges: [f64; 6],
+    merges: [f64; 5],
     arrivals: [f64; 5],
     places: [f64; 5],
     doubt: f64,
@@ -109,7 +109,7 @@ pub(crate) fn to_bytes(calibration: &Calibration, made: &CalibrationOrigin) -> i
         items: parts.items,
         centre: parts.centre.to_string(),
         tree: parts.tree.to_string(),
-        size: parts.size.to_string(),
+        eagerness: parts.eagerness.to_string(),
         variance: parts.variance,
         largest: parts.largest,
         dimensions: parts.dimensions,
@@ -191,7 +191,7 @@ pub(crate) fn from_bytes(path: &Path, bytes: &[u8]) -> Result<(Calibration, Cali
         directions: floats(directions),
         factors: floats(factors),
         tree: choice(&file.tree).map_err(|e| damaged(&e))?,
-        size: choice(&file.size).map_err(|e| damaged(&e))?,
+        eagerness: choice(&file.eagerness).map_err(|e| damaged(&e))?,
         variance: file.variance,
         largest: file.largest,
         dimensions: file.dimensions,

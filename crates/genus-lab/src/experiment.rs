@@ -183,7 +183,7 @@ impl Experiment {
                 "calibrated:directions=0",
                 "calibrated:centre=task:directions=0",
                 "calibrated:centre=none:directions=0",
-                "calibrated:size=ignored",
+                "calibrated:eagerness=learnt",
                 "calibrated:refine=0",
                 "calibrated:source=examples",
                 "calibrated:source=prior",

@@ -5,12 +5,7 @@ use crate::choice::choice;
 use crate::cluster::ward::Tree;
 
 /// What the model of a merge looks at.
-pub(crate) const MERGE: usize = 6;
-
-/// Rounds of the search for the mean size of a cluster.
-const ROUNDS: usize = 12;
-/// The size is found when a round changes its logarithm by less.
-const SETTLED: f64 = 0.02;
+pub(crate) const MERGE: usize = 5;
 
 choice! {
     /// Which tree is cut.
@@ -23,12 +18,13 @@ choice! {
 }
 
 choice! {
-    /// What is made of the size of clusters.
-    ClusterSize {
-        /// The model of merges knows the mean size, which is found along with the clusters.
-        Settled = "settled",
-        /// The model does not know it.
-        Ignored = "ignored",
+    /// How eagerly clusters are merged.
+    Eagerness {
+        /// As eagerly as leaves the items nearest to their own clusters and farthest from the others, not far from what was
+        /// learnt.
+        Chosen = "chosen",
+        /// As was learnt.
+        Learnt = "learnt",
     }
 }
 
@@ -36,7 +32,7 @@ choice! {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cut {
     pub(crate) tree: MergeTree,
-    pub(crate) size: ClusterSize,
+    pub(crate) eagerness: Eagerness,
     /// The coefficients of the model of merges.
     pub(crate) model: [f64; MERGE],
     /// The variance within a class, summed over features.
@@ -57,19 +53,14 @@ impl Cut {
     }
 
     /// What the model sees of one merge: the rise of the squared error, and the product of the two sides' weights over their
-    /// sum, where clusters have the given mean size.
+    /// sum.
     ///
     /// Halves of one class drift apart as it grows, and how fast was seen up to the largest class only. A merge of far larger
     /// clusters is judged by the distance of their centres, as if their halves weighed as much as that class.
-    pub(crate) fn features(&self, cost: f64, weight: f64, size: f64) -> [f64; MERGE] {
+    pub(crate) fn features(&self, cost: f64, weight: f64) -> [f64; MERGE] {
         let seen = weight.min(self.largest);
         let cost = cost / self.variance * seen / weight / self.growth(4.0 * seen);
-        let size = match self.size {
-            ClusterSize::Settled => size.clamp(1.0, (4.0 * self.largest).max(1.0)),
-            // Its logarithm never changes, so it gets no coefficient.
-            ClusterSize::Ignored => 1.0,
-        };
-        [1.0, (cost + 1e-3).ln(), seen.ln(), seen.recip(), cost / seen, size.ln()]
+        [1.0, (cost + 1e-3).ln(), seen.ln(), seen.recip(), cost / seen]
     }
 }
 
@@ -79,16 +70,6 @@ pub(crate) struct Candidates<'a> {
     cut: &'a Cut,
     /// The weight of every merge.
     weights: Vec<f64>,
-}
-
-/// A division of the points of a tree.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Division {
-    /// The cluster of every point.
-    pub(crate) clusters: Vec<usize>,
-    pub(crate) count: usize,
-    /// The mean number of points of a cluster that the model was asked with.
-    pub(crate) size: f64,
 }
 
 impl<'a> Candidates<'a> {
@@ -107,21 +88,25 @@ impl<'a> Candidates<'a> {
     }
 
     /// What the model sees of every merge.
-    pub(crate) fn features(&self, size: f64) -> impl Iterator<Item = [f64; MERGE]> {
+    pub(crate) fn features(&self) -> impl Iterator<Item = [f64; MERGE]> {
         let merges = self.tree.merges.iter().zip(&self.weights);
-        merges.map(move |(merge, &weight)| self.cut.features(merge.cost, weight, size))
+        merges.map(|(merge, &weight)| self.cut.features(merge.cost, weight))
     }
 
-    /// The likeliest division when clusters have the given mean size: every merge inside of a cluster is of one class,
-    /// every merge that is undone is not.
-    fn divide(&self, size: f64) -> Division {
+    /// The logits that the model gives to all merges.
+    pub(crate) fn odds(&self) -> Vec<f64> {
+        self.features().map(|seen| logit(&self.cut.model, &seen)).collect()
+    }
+
+    /// The cluster of every point in the likeliest division when the merges have these logits: every merge inside of a
+    /// cluster is of one class, every merge that is undone is not.
+    pub(crate) fn divide(&self, odds: impl Iterator<Item = f64>) -> Vec<usize> {
         let points = self.tree.points;
         let nodes = points + self.tree.merges.len();
         let mut whole = vec![0f64; nodes];
         let mut best = vec![0f64; nodes];
         let mut keep = vec![true; nodes];
-        for (at, (merge, features)) in self.tree.merges.iter().zip(self.features(size)).enumerate() {
-            let odds = logit(&self.cut.model, &features);
+        for (at, (merge, odds)) in self.tree.merges.iter().zip(odds).enumerate() {
             let node = points + at;
             whole[node] = whole[merge.left] + whole[merge.right] + log_probability(odds);
             let apart = best[merge.left] + best[merge.right] + log_probability(-odds);
@@ -144,32 +129,7 @@ impl<'a> Candidates<'a> {
             }
         }
         cluster.truncate(points);
-        Division {
-            clusters: cluster,
-            count,
-            size,
-        }
-    }
-
-    /// The likeliest division whose own mean size is the one that the model was asked with, as near as it gets from
-    /// `start`.
-    pub(crate) fn settle(&self, start: f64) -> Division {
-        let mut division = self.divide(start.max(1.0));
-        for _ in 0..ROUNDS {
-            let found = self.tree.points as f64 / division.count.max(1) as f64;
-            let change = (found / division.size).ln();
-            if change.abs() < SETTLED {
-                break;
-            }
-            // Half the way, as the whole way may swing between two sizes for ever; a model that ignores the size needs none.
-            let share = if self.cut.size == ClusterSize::Ignored {
-                1.0
-            } else {
-                0.5
-            };
-            division = self.divide(division.size * (share * change).exp());
-        }
-        division
+        cluster
     }
 }
 
@@ -190,7 +150,7 @@ mod tests {
     fn cut(model: [f64; MERGE], variance: f64) -> Cut {
         Cut {
             tree: MergeTree::Ward,
-            size: ClusterSize::Settled,
+            eagerness: Eagerness::Chosen,
             model,
             variance,
             largest: 40.0,
@@ -201,15 +161,14 @@ mod tests {
     #[test]
     fn merges_of_larger_clusters_than_were_seen_are_judged_by_their_distance() {
         let cut = cut([0.0; MERGE], 0.5);
-        let of = |members: f64, distance: f64| cut.features(members / 4.0 * distance, members / 4.0, 12.0);
+        let of = |members: f64, distance: f64| cut.features(members / 4.0 * distance, members / 4.0);
         assert!(of(80.0, 0.3)[1] < of(160.0, 0.3)[1]);
         let near = |a: [f64; MERGE], b: [f64; MERGE]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9);
         assert!(near(of(160.0, 0.3), of(4000.0, 0.3)) && !near(of(160.0, 0.3), of(4000.0, 0.4)));
         // In units of the variance: the cost, and the distance.
-        let seen = cut.features(3.0, 5.0, 12.0);
+        let seen = cut.features(3.0, 5.0);
         let cost = 6.0 / cut.growth(20.0);
         assert!((seen[1] - (cost + 1e-3).ln()).abs() < 1e-9 && (seen[4] - cost / 5.0).abs() < 1e-9);
-        assert_eq!(cut.features(3.0, 5.0, 1e9)[5], 160f64.ln());
     }
 
     /// Every way to undo merges from the roots down, with the probability of its being right.
@@ -247,11 +206,8 @@ mod tests {
             let model = [0.0; MERGE].map(|_: f64| 3.0 * (rng.unit() - 0.5));
             let cut = cut(model, 0.2);
             let candidates = Candidates::new(&tree, &cut, &weights);
-            let chances: Vec<f64> = candidates
-                .features(2.0)
-                .map(|f| probability(logit(&model, &f)))
-                .collect();
-            let found = candidates.divide(2.0);
+            let chances: Vec<f64> = candidates.odds().into_iter().map(probability).collect();
+            let found = candidates.divide(candidates.odds().into_iter());
             // The roots are the nodes that no merge took.
             let taken: Vec<usize> = tree.merges.iter().flat_map(|merge| [merge.left, merge.right]).collect();
             let roots = (0..n + tree.merges.len()).filter(|node| !taken.contains(node));
@@ -261,42 +217,27 @@ mod tests {
                 let best = all.iter().map(|division| division.1).fold(0.0, f64::max);
                 let own = all.iter().find(|(division, _)| {
                     division.iter().all(|members| {
-                        let cluster = found.clusters[members[0]];
-                        let size = found.clusters.iter().filter(|&&other| other == cluster).count();
-                        size == members.len() && members.iter().all(|&member| found.clusters[member] == cluster)
+                        let cluster = found[members[0]];
+                        let size = found.iter().filter(|&&other| other == cluster).count();
+                        size == members.len() && members.iter().all(|&member| found[member] == cluster)
                     })
                 });
                 let (division, chance) = own.expect("a division of the tree");
                 assert!(*chance >= best * (1.0 - 1e-9), "{chance} for {best}, seed {seed}");
                 clusters += division.len();
             }
-            assert_eq!(clusters, found.count);
+            assert_eq!(Some(clusters - 1), found.into_iter().max());
         }
-    }
-
-    #[test]
-    fn the_size_that_is_settled_on_is_that_of_the_clusters() {
-        // A model in which larger clusters make merges likelier, as it is learnt.
-        let model = [2.0, -2.0, 0.0, 0.0, -0.5, 0.5];
-        let mut settled = 0;
-        for seed in 0..50 {
-            let (tree, weights) = random_tree(80, 4, seed);
-            let division = Candidates::new(&tree, &cut(model, 0.05), &weights).settle(80.0 / 12.0);
-            let own = 80.0 / division.count as f64;
-            // Where the size jumps past its own clusters' there is none to settle on.
-            settled += usize::from((own / division.size).ln().abs() < 0.1);
-            assert_eq!(division.clusters.iter().max(), Some(&(division.count - 1)));
-        }
-        assert!(settled > 35, "{settled} of 50");
     }
 
     #[test]
     fn known_classes_are_never_in_one_cluster() {
         let (tree, weights) = random_tree(30, 5, 1);
-        let eager = [50.0, 0.0, 0.0, 0.0, 0.0, 0.0];
-        let division = Candidates::new(&tree, &cut(eager, 0.1), &weights).divide(5.0);
-        assert_eq!(division.count, 5);
-        let mut classes = division.clusters[..5].to_vec();
+        let eager = cut([50.0, 0.0, 0.0, 0.0, 0.0], 0.1);
+        let candidates = Candidates::new(&tree, &eager, &weights);
+        let clusters = candidates.divide(candidates.odds().into_iter());
+        assert_eq!(clusters.iter().max(), Some(&4));
+        let mut classes = clusters[..5].to_vec();
         classes.sort_unstable();
         assert_eq!(classes, [0, 1, 2, 3, 4]);
     }

@@ -154,7 +154,6 @@ impl Trial {
         let points = &self.points;
         let cut = self.own(cut);
         let tree = points.tree(cut.tree);
-        let size = points.len() as f64 / self.classes as f64;
         // The weight of every class in every node.
         let mut shares: Vec<Vec<f64>> = self
             .truth
@@ -170,7 +169,7 @@ impl Trial {
         let queries = (points.len() - points.known()).max(1) as f64;
         tree.merges
             .iter()
-            .zip(candidates.features(size))
+            .zip(candidates.features())
             .map(|(merge, features)| {
                 let (a, b) = (&shares[merge.left], &shares[merge.right]);
                 let (wa, wb): (f64, f64) = (a.iter().sum(), b.iter().sum());
@@ -221,7 +220,7 @@ impl Trial {
     pub(super) fn places(&self, cut: &Cut) -> Vec<Observation<MEMBER>> {
         let points = &self.points;
         let known = points.known();
-        let (sorted, _) = points.sort(&self.own(cut), PASSES);
+        let sorted = points.sort(&self.own(cut), PASSES);
         let mut counts = vec![0usize; sorted.count * self.classes];
         for (point, &cluster) in sorted.clusters.iter().enumerate().skip(known) {
             counts[cluster * self.classes + self.truth[point]] += 1;

@@ -17,7 +17,7 @@ use crate::error::CalibrationError;
 use crate::features::Features;
 
 use cut::Cut;
-pub use cut::{ClusterSize, MergeTree};
+pub use cut::{Eagerness, MergeTree};
 pub use estimate::Knowledge;
 use logistic::Observation;
 pub(crate) use membership::Group;
@@ -40,8 +40,8 @@ pub struct CalibrationSettings {
     pub directions: usize,
     /// The tree that will be cut.
     pub tree: MergeTree,
-    /// What is made of the size of clusters.
-    pub size: ClusterSize,
+    /// How eagerly clusters are merged.
+    pub eagerness: Eagerness,
     /// The seed of the trials.
     pub seed: u64,
 }
@@ -52,7 +52,7 @@ impl Default for CalibrationSettings {
             centre: Centre::Base,
             directions: 32,
             tree: MergeTree::Ward,
-            size: ClusterSize::Settled,
+            eagerness: Eagerness::Chosen,
             seed: 0,
         }
     }
@@ -139,7 +139,7 @@ impl Calibration {
         let variances = fit::observe(&halves, dim, settings, |trial| vec![trial.variance]);
         let mut cut = Cut {
             tree: settings.tree,
-            size: settings.size,
+            eagerness: settings.eagerness,
             model: Default::default(),
             variance: variances.iter().sum::<f64>() / variances.len() as f64,
             largest: fit::largest(&counts),
@@ -241,8 +241,8 @@ impl Calibration {
         (best, score)
     }
 
-    /// Sorts points of its space; also the mean size of a cluster that was settled on.
-    pub(crate) fn sort(&self, points: &Points, passes: usize) -> (Sorted, f64) {
+    /// Sorts points of its space.
+    pub(crate) fn sort(&self, points: &Points, passes: usize) -> Sorted {
         points.sort(&self.cut, passes)
     }
 }

@@ -3,7 +3,7 @@
 use super::cut::{Cut, MERGE};
 use super::membership::MEMBER;
 use super::space::Space;
-use super::{Calibration, Centre, ClusterSize, MergeTree, Source};
+use super::{Calibration, Centre, Eagerness, MergeTree, Source};
 use crate::error::CalibrationError;
 
 /// Everything that a [`Calibration`] is made of.
@@ -25,8 +25,8 @@ pub struct CalibrationParts {
     pub factors: Vec<f32>,
     /// The tree that is cut.
     pub tree: MergeTree,
-    /// What is made of the size of clusters.
-    pub size: ClusterSize,
+    /// How eagerly clusters are merged.
+    pub eagerness: Eagerness,
     /// The variance within a class, summed over features.
     pub variance: f64,
     /// The number of points of the largest class that the model of merges was learnt from.
@@ -55,7 +55,7 @@ impl Calibration {
             directions: self.space.directions().to_vec(),
             factors: self.space.factors().to_vec(),
             tree: self.cut.tree,
-            size: self.cut.size,
+            eagerness: self.cut.eagerness,
             variance: self.cut.variance,
             largest: self.cut.largest,
             dimensions: self.cut.dimensions,
@@ -106,7 +106,7 @@ impl Calibration {
             space: Space::new(parts.mean, parts.directions, parts.factors),
             cut: Cut {
                 tree: parts.tree,
-                size: parts.size,
+                eagerness: parts.eagerness,
                 model: parts.merges,
                 variance: parts.variance,
                 largest: parts.largest,

@@ -2,8 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::cut::{Candidates, Cut, MergeTree};
-use super::logistic::logit;
+use super::cut::{Candidates, Cut, Eagerness, MergeTree};
 use super::membership::{Group, MEMBER, member_features};
 use super::space::Space;
 use crate::cluster::linkage;
@@ -18,6 +17,17 @@ pub(crate) const PASSES: usize = 5;
 const SMALL: usize = 2;
 /// Where clusters are smaller than this on average, only single points are: small ones are what is looked for.
 const SMALL_PILE: f64 = 7.0;
+
+/// How much more, and how much less eagerly than was learnt clusters are merged to see what comes of it: what is added to
+/// the logit of every merge.
+const MORE: &[f64] = &[0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.5, 9.0];
+const LESS: &[f64] = &[-0.5, -1.0, -1.5, -2.0, -2.5];
+/// A step must raise the contrast by so much of its square to be taken: what was learnt counts for something.
+const PRICE: f64 = 0.01;
+/// After so many steps that lead nowhere no further one is tried.
+const PATIENCE: usize = 2;
+/// Passes before a division is judged where there is no matrix of products and a pass is dear.
+const DEAR_PASSES: usize = 1;
 
 /// Points to sort: the mean of each known class's examples, which weighs as much as they do, followed by the queries.
 pub(crate) struct Points {
@@ -163,25 +173,64 @@ impl Points {
     }
 
     /// Sorts them: the likeliest division of the tree, small clusters dissolved, and up to `passes` of moving every query
-    /// to its nearest centre. Also the mean size of a cluster that was settled on.
-    pub(crate) fn sort(&self, cut: &Cut, passes: usize) -> (Sorted, f64) {
-        let start = self.len() as f64 / (3 * self.known.max(1)) as f64;
-        let division = Candidates::new(&self.tree(cut.tree), cut, &self.weights).settle(start);
-        let size = division.size;
-        let mut sorted = Sorted::new(self, division.clusters);
+    /// to its nearest centre. Without passes the tree alone decides, as eagerly as was learnt.
+    ///
+    /// What was learnt of other classes may not be quite true of these. So divisions that merge more and less eagerly are made
+    /// as well, and that of the highest contrast wins, less a price for leaving what was learnt.
+    pub(crate) fn sort(&self, cut: &Cut, passes: usize) -> Sorted {
+        let tree = self.tree(cut.tree);
+        let candidates = Candidates::new(&tree, cut, &self.weights);
+        let odds = candidates.odds();
+        let divide = |eagerness: f64| Sorted::new(self, candidates.divide(odds.iter().map(|odds| odds + eagerness)));
+        let learnt = divide(0.0);
         if passes == 0 {
-            return (sorted, size);
+            return learnt;
         }
-        sorted.dissolve(self, if size < SMALL_PILE { SMALL - 1 } else { SMALL });
-        for _ in 0..passes {
-            if !sorted.pass(self) {
-                break;
+        if cut.eagerness == Eagerness::Learnt {
+            return learnt.refined(self, passes);
+        }
+        let tried = if self.gram().is_some() { passes } else { DEAR_PASSES };
+        let judge = |sorted: Sorted| {
+            let sorted = sorted.refined(self, tried);
+            let contrast = self.contrast(&sorted) / cut.variance;
+            (sorted, contrast)
+        };
+        let mut best = judge(learnt);
+        for steps in [MORE, LESS] {
+            let mut vain = 0;
+            for &step in steps {
+                let (sorted, contrast) = judge(divide(step));
+                let value = contrast - PRICE * step * step;
+                if value > best.1 {
+                    (best, vain) = ((sorted, value), 0);
+                } else {
+                    vain += 1;
+                    if vain == PATIENCE {
+                        break;
+                    }
+                }
             }
         }
-        if size >= SMALL_PILE && sorted.rejoin(self, size, cut) {
-            sorted.pass(self);
-        }
-        (sorted, size)
+        best.0.refined(self, passes)
+    }
+
+    /// How much more alike queries are to the others of their cluster than to the members of the next, on average.
+    fn contrast(&self, sorted: &Sorted) -> f64 {
+        let affinity = self.affinity(sorted);
+        let of_query = |point: usize| {
+            let own = sorted.clusters[point];
+            let mean = |cluster: usize| affinity.dot(cluster, point) / affinity.weights[cluster];
+            let others = affinity.weights[own] - 1.0;
+            let fit = if others < 0.5 {
+                0.0
+            } else {
+                (affinity.dot(own, point) - norm(self.row(point)).powi(2)) / others
+            };
+            let rivals = (0..sorted.count).filter(|&cluster| cluster != own).map(mean);
+            fit - rivals.reduce(f64::max).unwrap_or(0.0)
+        };
+        let queries = (self.len() - self.known).max(1) as f64;
+        (self.known..self.len()).map(of_query).sum::<f64>() / queries
     }
 
     /// What clusters have to do with points.
@@ -361,6 +410,18 @@ impl Sorted {
         centres
     }
 
+    /// Small clusters dissolved and up to `passes` made.
+    fn refined(mut self, points: &Points, passes: usize) -> Self {
+        let small_pile = (points.len() as f64) < SMALL_PILE * self.count as f64;
+        self.dissolve(points, if small_pile { SMALL - 1 } else { SMALL });
+        for _ in 0..passes {
+            if !self.pass(points) {
+                break;
+            }
+        }
+        self
+    }
+
     /// Moves the members of new clusters of up to `small` members to the nearest of the others' centres.
     fn dissolve(&mut self, points: &Points, small: usize) {
         let mut sizes = vec![0usize; self.count];
@@ -390,61 +451,6 @@ impl Sorted {
         }
         self.number(points.known);
         moved
-    }
-
-    /// Merges clusters that are likelier one class than two, the likeliest pair first; two known classes never. Whether
-    /// there were any.
-    ///
-    /// The tree decided by what clusters looked like on the way; now they are complete.
-    fn rejoin(&mut self, points: &Points, size: f64, cut: &Cut) -> bool {
-        let (known, count) = (points.known, self.count);
-        let affinity = points.affinity(self);
-        let mut weights = affinity.weights.clone();
-        let mut dots: Vec<f64> = (0..count)
-            .flat_map(|cluster| affinity.between(points, self, cluster))
-            .collect();
-        let odds = |dots: &[f64], weights: &[f64], a: usize, b: usize| {
-            let (wa, wb) = (weights[a], weights[b]);
-            let at = |i: usize, j: usize| dots[i * count + j] / (weights[i] * weights[j]);
-            let distance = (at(a, a) + at(b, b) - 2.0 * at(a, b)).max(0.0);
-            let weight = wa * wb / (wa + wb);
-            logit(&cut.model, &cut.features(weight * distance, weight, size))
-        };
-        let mut alive: Vec<usize> = (0..count).collect();
-        let mut of_pair = vec![f64::NEG_INFINITY; count * count];
-        for b in known..count {
-            (0..b).for_each(|a| of_pair[a * count + b] = odds(&dots, &weights, a, b));
-        }
-        let mut into: Vec<usize> = (0..count).collect();
-        loop {
-            let mut best = (0.0, 0, 0);
-            for (at, &a) in alive.iter().enumerate() {
-                for &b in &alive[at + 1..] {
-                    if of_pair[a * count + b] > best.0 {
-                        best = (of_pair[a * count + b], a, b);
-                    }
-                }
-            }
-            let (likeliest, keep, drop) = best;
-            if likeliest <= 0.0 {
-                break;
-            }
-            into.iter_mut().filter(|c| **c == drop).for_each(|c| *c = keep);
-            (0..count).for_each(|other| dots[keep * count + other] += dots[drop * count + other]);
-            (0..count).for_each(|other| dots[other * count + keep] += dots[other * count + drop]);
-            weights[keep] += weights[drop];
-            alive.retain(|&cluster| cluster != drop);
-            for &other in alive.iter().filter(|&&other| other != keep && other.max(keep) >= known) {
-                let (a, b) = (other.min(keep), other.max(keep));
-                of_pair[a * count + b] = odds(&dots, &weights, a, b);
-            }
-        }
-        if alive.len() == count {
-            return false;
-        }
-        self.clusters.iter_mut().for_each(|cluster| *cluster = into[*cluster]);
-        self.number(known);
-        true
     }
 }
 
@@ -477,8 +483,8 @@ mod tests {
     fn cut() -> Cut {
         Cut {
             tree: MergeTree::Ward,
-            size: super::super::ClusterSize::Settled,
-            model: [3.8, -2.25, -0.26, -0.38, -1.79, 0.27],
+            eagerness: Eagerness::Chosen,
+            model: [4.5, -2.25, -0.26, -0.38, -1.79],
             variance: 0.25,
             largest: 40.0,
             dimensions: 100.0,
@@ -488,7 +494,7 @@ mod tests {
     #[test]
     fn affinities_are_those_of_the_sums() {
         let points = points(6, 10, 0.8, 1);
-        let (sorted, _) = points.sort(&cut(), PASSES);
+        let sorted = points.sort(&cut(), PASSES);
         let affinity = points.affinity(&sorted);
         let sums = sorted.sums(&points);
         for (cluster, sum) in sums.chunks_exact(points.dim).enumerate() {
@@ -508,7 +514,7 @@ mod tests {
     #[test]
     fn what_a_query_is_to_the_others_of_its_cluster() {
         let points = points(5, 8, 0.9, 2);
-        let (sorted, _) = points.sort(&cut(), PASSES);
+        let sorted = points.sort(&cut(), PASSES);
         let features = points.member_features(&sorted, &points.affinity(&sorted), 0.3);
         for point in points.known..points.len() {
             let own = sorted.clusters[point];
@@ -543,31 +549,9 @@ mod tests {
     }
 
     #[test]
-    fn clusters_that_are_one_class_are_joined_and_known_ones_never() {
-        let points = points(4, 30, 0.5, 3);
-        let right: Vec<usize> = (0..3).chain((0..120).map(|query| query % 4)).collect();
-        // One new class in two halves.
-        let scattered: Vec<usize> = right
-            .iter()
-            .enumerate()
-            .map(|(point, &cluster)| if cluster == 3 && point % 8 < 4 { 4 } else { cluster })
-            .collect();
-        let mut sorted = Sorted::new(&points, scattered);
-        assert_eq!(sorted.count, 5);
-        assert!(sorted.rejoin(&points, 30.0, &cut()));
-        assert_eq!(sorted.clusters, right);
-        let eager = Cut {
-            model: [99.0, 0.0, 0.0, 0.0, 0.0, 0.0],
-            ..cut()
-        };
-        sorted.rejoin(&points, 30.0, &eager);
-        assert_eq!((sorted.count, &sorted.clusters[..3]), (3, &[0, 1, 2][..]));
-    }
-
-    #[test]
     fn small_clusters_are_dissolved() {
         let points = points(4, 20, 0.3, 4);
-        let mut sorted = points.sort(&cut(), 0).0;
+        let mut sorted = points.sort(&cut(), 0);
         let new = sorted.clusters[points.known..].iter().position(|&c| c >= 3).unwrap() + points.known;
         let home = sorted.clusters[new];
         sorted.clusters[new] = sorted.count;
@@ -583,7 +567,7 @@ mod tests {
         // Beyond the limit there is no matrix of products; the same blobs come out.
         let many = points(5, 500, 0.3, 5);
         assert!(many.gram().is_none());
-        let (sorted, _) = many.sort(&cut(), PASSES);
+        let sorted = many.sort(&cut(), PASSES);
         assert_eq!(sorted.count, 5);
         for blob in 0..5 {
             let of_blob: Vec<usize> = (0..500).map(|at| sorted.clusters[3 + blob + 5 * at]).collect();

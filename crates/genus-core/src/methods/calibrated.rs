@@ -46,9 +46,9 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter::new("directions", "32", "in a bench, damp so many directions within classes"),
     Parameter::new("tree", "ward", "in a bench, calibrate for a ward|average tree"),
     Parameter::new(
-        "size",
-        "settled",
-        "in a bench, let the size of clusters be settled|ignored",
+        "eagerness",
+        "chosen",
+        "in a bench, merge as eagerly as suits the pile best (chosen)|as was learnt (learnt)",
     ),
 ];
 
@@ -64,7 +64,7 @@ impl Calibrated {
             centre: values.get("centre", default.centre)?,
             directions: values.get("directions", default.directions)?,
             tree: values.get("tree", default.tree)?,
-            size: values.get("size", default.size)?,
+            eagerness: values.get("eagerness", default.eagerness)?,
             seed,
         };
         let refine = values.get("refine", PASSES)?;
@@ -91,7 +91,7 @@ impl Discover for Calibrated {
     fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
         let calibration = self.knowledge.of_task(task)?;
         let points = Points::of(task, calibration.space());
-        let (sorted, size) = calibration.sort(&points, self.refine);
-        Ok(Discovery::from_sorted(&points, sorted, calibration, size))
+        let sorted = calibration.sort(&points, self.refine);
+        Ok(Discovery::from_sorted(&points, sorted, calibration))
     }
 }
