@@ -545,7 +545,7 @@ fn two_step(
 }
 
 /// What a calibrated method went by.
-struct KnownBy<'a> {
+pub(crate) struct KnownBy<'a> {
     calibration: &'a Calibration,
     /// The fewest and the most examples of a class.
     shots: (usize, usize),

@@ -30,7 +30,10 @@ fn the_nearest_categories_are_those_of_the_highest_cosine() {
             for (neighbour, expected) in nearest.iter().zip(cosines) {
                 let own = dot(centres.row(category), centres.row(neighbour.category));
                 assert!((f64::from(neighbour.similarity) - own).abs() < 1e-5);
-                assert!((own - expected).abs() < 1e-5, "{category}: {neighbour:?}, not {expected}");
+                assert!(
+                    (own - expected).abs() < 1e-5,
+                    "{category}: {neighbour:?}, not {expected}"
+                );
             }
         }
     }
@@ -121,8 +124,7 @@ fn the_tree_is_that_of_the_method_around_its_cut() {
         assert_eq!(tree.merges.len(), tree.branches.len() - 1);
 
         let merges = naive(task.points());
-        let of_one =
-            |merge: &(Vec<usize>, Vec<usize>, f64)| of_points[merge.0[0]] == of_points[merge.1[0]];
+        let of_one = |merge: &(Vec<usize>, Vec<usize>, f64)| of_points[merge.0[0]] == of_points[merge.1[0]];
         // Between categories: all that was not merged, in order.
         let (inside, between): (Vec<_>, Vec<_>) = merges.iter().partition(|merge| of_one(merge));
         let found = &tree.merges[tree.within..];

@@ -33,6 +33,8 @@ function show(id, source, text, rows, steps) {
   lightbox.replaceChildren(
     el("div", { class: `large${source ? "" : " bare"}` }, source ? el("div", { class: "stage" }, image(source, id)) : null, about), close);
   if (!lightbox.open) lightbox.showModal();
+  // What had the focus is gone with the item before, and keys would go nowhere.
+  lightbox.focus();
 }
 
 function move(by) {

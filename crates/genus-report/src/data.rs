@@ -292,7 +292,8 @@ mod tests {
         #[test]
         fn text_within_a_script_reads_back_and_never_ends_it(text in r#"[<>&/!a-z"'\\\u{2028}\u{2029}\u{0}-\u{1f}\u{202e}🐦-]{0,40}"#) {
             let json = within_script(&serde_json::to_string(&text).unwrap());
-            prop_assert!(!json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']));
+            let ends = json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']);
+            prop_assert!(!ends, "{}", json);
             prop_assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
         }
     }

@@ -126,9 +126,17 @@ fn the_data_of_a_small_report() {
 #[test]
 fn sheets_begin_with_mistakes_and_end_with_doubts() {
     let data = block(&small().html(), "data");
-    let ids: Vec<&str> = data["items"]["id"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
+    let ids: Vec<&str> = data["items"]["id"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|id| id.as_str().unwrap())
+        .collect();
     // Item 2 is a dog among cats and item 6 a cat among owls; item 5 is unsure.
-    assert_eq!(ids, ["item 2", "item 1", "item 0", "item 3", "item 6", "item 4", "item 5"]);
+    assert_eq!(
+        ids,
+        ["item 2", "item 1", "item 0", "item 3", "item 6", "item 4", "item 5"]
+    );
     assert_eq!(data["items"]["mistakes"], serde_json::json!([0, 4]));
     assert_eq!(data["items"]["unsure"], serde_json::json!([6]));
 }
@@ -139,7 +147,10 @@ fn the_truth_is_that_of_the_metrics() {
     let truth = report.truth.unwrap();
     assert_eq!(truth.classes(), ["cat", "dog", "owl"]);
     assert_eq!((truth.known(), truth.judged()), (2, 7));
-    assert_eq!([0, 1, 2, 3].map(|c| truth.class_of(c)), [Some(0), Some(1), Some(2), None]);
+    assert_eq!(
+        [0, 1, 2, 3].map(|c| truth.class_of(c)),
+        [Some(0), Some(1), Some(2), None]
+    );
     assert_eq!(truth.counts(), [[2, 0, 1], [1, 1, 0], [0, 0, 2]]);
     let accuracy = truth.accuracy();
     assert_eq!((accuracy.old, accuracy.new, accuracy.all), (0.6, 1.0, 5.0 / 7.0));
@@ -161,7 +172,16 @@ fn nothing_but_the_page_itself_may_run_or_be_fetched() {
     assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
     assert!(policy.contains("script-src 'sha256-") && policy.contains("img-src data:;"));
     assert!(!policy.contains("unsafe"));
-    for outside in ["http://", "https://", "//cdn", "@import", "url(", "innerHTML", "insertAdjacentHTML", "eval("] {
+    for outside in [
+        "http://",
+        "https://",
+        "//cdn",
+        "@import",
+        "url(",
+        "innerHTML",
+        "insertAdjacentHTML",
+        "eval(",
+    ] {
         let found = page.matches(outside).count();
         // The name of the language of drawings is the only address.
         let allowed = page.matches("http://www.w3.org/2000/svg").count();
@@ -175,7 +195,9 @@ fn nothing_but_the_page_itself_may_run_or_be_fetched() {
 #[test]
 fn a_report_of_ten_thousand_images_is_under_forty_megabytes() {
     let mut report = Report {
-        categories: (0..50).map(|at| category(&format!("new-{at}"), Kind::New, 200, 0)).collect(),
+        categories: (0..50)
+            .map(|at| category(&format!("new-{at}"), Kind::New, 200, 0))
+            .collect(),
         items: (0..10_000)
             .map(|at| Item {
                 id: format!("a/rather/long/path/to/an/image/of/a/collection/{at}.jpg"),
@@ -206,9 +228,18 @@ fn a_report_of_ten_thousand_images_is_under_forty_megabytes() {
     assert!(made < 2_000, "no picture is made that has no room: {made}");
     // Every category has its share.
     let counts: Vec<usize> = (0..50)
-        .map(|c| report.items.iter().filter(|item| item.category == c && item.picture.is_some()).count())
+        .map(|c| {
+            report
+                .items
+                .iter()
+                .filter(|item| item.category == c && item.picture.is_some())
+                .count()
+        })
         .collect();
-    assert!(counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1, "{counts:?}");
+    assert!(
+        counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1,
+        "{counts:?}"
+    );
 }
 
 #[test]
@@ -226,7 +257,9 @@ fn what_is_shown_of_a_large_category_begins_and_ends_as_it_does() {
     };
     let pictures = Pictures::choose(&report);
     assert_eq!((pictures.len(), pictures.side()), (4_000, 144));
-    let filled: Result<(), ()> = pictures.fill(&mut report, |_, slots| Ok(vec![Some(vec![0xFF, 0xD8, 0xFF]); slots.len()]));
+    let filled: Result<(), ()> = pictures.fill(&mut report, |_, slots| {
+        Ok(vec![Some(vec![0xFF, 0xD8, 0xFF]); slots.len()])
+    });
     filled.unwrap();
     let has = |at: usize| report.items[at].picture.is_some();
     assert!((0..2_000).all(has) && (29_000..30_000).all(has) && !has(15_000));

@@ -23,14 +23,25 @@ fn texts(values: &Value) -> Vec<&str> {
 }
 
 fn items(data: &Value) -> u64 {
-    data["categories"].as_array().unwrap().iter().map(|c| c["items"].as_u64().unwrap()).sum()
+    data["categories"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["items"].as_u64().unwrap())
+        .sum()
 }
 
 #[test]
 fn a_report_shows_what_was_found() {
     let folder = Folder::with_animals();
     let outcome = folder.genus(&format!("{FILES} --out result --seed 4")).success();
-    assert!(outcome.stderr.ends_with("Written to result\nOpen result/report.html in a browser\n"), "{}", outcome.stderr);
+    assert!(
+        outcome
+            .stderr
+            .ends_with("Written to result\nOpen result/report.html in a browser\n"),
+        "{}",
+        outcome.stderr
+    );
     let data = data(&folder, "result");
     assert_eq!((data["title"].as_str(), items(&data)), (Some("pile.csv"), 20));
     assert_eq!(data["made"]["method"], "shc");
@@ -38,7 +49,12 @@ fn a_report_shows_what_was_found() {
     // Every item is in the sheet of its category, with its score.
     let rows = parse_csv(&folder.read("result/assignments.csv"));
     let mut at = 0;
-    for (category, length) in data["categories"].as_array().unwrap().iter().zip(data["sheets"].as_array().unwrap()) {
+    for (category, length) in data["categories"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(data["sheets"].as_array().unwrap())
+    {
         assert_eq!(category["items"], *length);
         for _ in 0..length.as_u64().unwrap() {
             let id = data["items"]["id"][at].as_str().unwrap();
@@ -58,9 +74,13 @@ fn a_report_shows_what_was_found() {
     assert_eq!(data["why"]["nearest"].as_array().unwrap().len(), 5);
     assert_eq!(data["truth"], Value::Null);
     // Other methods have no tree, and calibrated ones a limit of doubt.
-    folder.genus("discover --support support.csv --query pile.csv --method ukc --out ukc").success();
+    folder
+        .genus("discover --support support.csv --query pile.csv --method ukc --out ukc")
+        .success();
     assert_eq!(self::data(&folder, "ukc")["why"]["tree"], Value::Null);
-    folder.genus("discover --support support.csv --query pile.csv --out calibrated").success();
+    folder
+        .genus("discover --support support.csv --query pile.csv --out calibrated")
+        .success();
     let calibrated = self::data(&folder, "calibrated");
     assert!(calibrated["why"]["doubt"].is_f64() && calibrated["why"]["tree"].is_object());
     assert!(calibrated["items"]["probability"][0].is_f64());
@@ -72,7 +92,12 @@ fn it_is_left_out_when_it_is_not_wanted() {
     let outcome = folder.genus(&format!("{FILES} --out result --no-report")).success();
     assert!(!outcome.stderr.contains("browser"));
     assert!(!folder.names("result").contains(&"report.html".to_owned()));
-    for options in ["--no-report", "--truth label", "--text text", "--out r --no-report --truth label"] {
+    for options in [
+        "--no-report",
+        "--truth label",
+        "--text text",
+        "--out r --no-report --truth label",
+    ] {
         assert_eq!(folder.genus(&format!("{FILES} {options}")).code, Some(2), "{options}");
     }
 }
@@ -83,14 +108,23 @@ fn the_truth_comes_from_a_table_or_from_the_pile() {
     let (_, pile) = animals();
     let right = |data: &Value| {
         let truth = &data["truth"];
-        assert_eq!((&truth["all"], &truth["old"], &truth["new"]), (&1.0.into(), &1.0.into(), &1.0.into()), "{truth}");
+        assert_eq!(
+            (&truth["all"], &truth["old"], &truth["new"]),
+            (&1.0.into(), &1.0.into(), &1.0.into()),
+            "{truth}"
+        );
         assert_eq!(texts(&truth["classes"]), ["ant", "bee", "cow", "owl", "yak"]);
         assert_eq!(data["items"]["mistakes"], serde_json::json!([]));
     };
-    let rows: String = pile.iter().map(|item| format!("{},{}\n", item.id, item.label)).collect();
+    let rows: String = pile
+        .iter()
+        .map(|item| format!("{},{}\n", item.id, item.label))
+        .collect();
     for column in ["truth", "label"] {
         folder.write("truth.csv", format!("id,{column}\n{rows}"));
-        folder.genus(&format!("{FILES} --out {column} --truth truth.csv")).success();
+        folder
+            .genus(&format!("{FILES} --out {column} --truth truth.csv"))
+            .success();
         right(&data(&folder, column));
     }
     // The labels of the pile itself.
@@ -111,13 +145,30 @@ fn the_truth_comes_from_a_table_or_from_the_pile() {
         )
     };
     // The two have ids in common.
-    let example = |item: &Item| line(&Item { id: format!("example {}", item.id), ..item.clone() }, &item.label);
-    let table: String = support.iter().map(example).chain(pile.iter().map(|item| line(item, ""))).collect();
+    let example = |item: &Item| {
+        line(
+            &Item {
+                id: format!("example {}", item.id),
+                ..item.clone()
+            },
+            &item.label,
+        )
+    };
+    let table: String = support
+        .iter()
+        .map(example)
+        .chain(pile.iter().map(|item| line(item, "")))
+        .collect();
     folder.write("table.jsonl", table);
-    folder.genus("discover table.jsonl --method shc --truth species --text says --out table").success();
+    folder
+        .genus("discover table.jsonl --method shc --truth species --text says --out table")
+        .success();
     let data = data(&folder, "table");
     right(&data);
-    for (id, text) in texts(&data["items"]["id"]).into_iter().zip(texts(&data["items"]["text"])) {
+    for (id, text) in texts(&data["items"]["id"])
+        .into_iter()
+        .zip(texts(&data["items"]["text"]))
+    {
         assert_eq!(text, format!("I am {}", id.split('-').next().unwrap()));
     }
     assert_eq!(data["examples"][0]["text"], "I am ant");
@@ -127,10 +178,15 @@ fn the_truth_comes_from_a_table_or_from_the_pile() {
 fn mistakes_are_found_and_items_without_a_truth_are_not_judged() {
     let folder = Folder::with_animals();
     folder.write("truth.csv", "id,truth\nant-0,bee\nant-1,ant\nowl-0,owl\n");
-    folder.genus(&format!("{FILES} --out result --truth truth.csv")).success();
+    folder
+        .genus(&format!("{FILES} --out result --truth truth.csv"))
+        .success();
     let data = data(&folder, "result");
     assert_eq!(data["truth"]["judged"], 3);
-    assert_eq!((&data["truth"]["old"], &data["truth"]["new"]), (&0.5.into(), &1.0.into()));
+    assert_eq!(
+        (&data["truth"]["old"], &data["truth"]["new"]),
+        (&0.5.into(), &1.0.into())
+    );
     let wrong = data["items"]["mistakes"].as_array().unwrap();
     assert_eq!(wrong.len(), 1);
     assert_eq!(data["items"]["id"][wrong[0].as_u64().unwrap() as usize], "ant-0");
@@ -164,16 +220,22 @@ fn what_is_not_there_is_said_before_any_work() {
     let folder = Folder::with_animals();
     folder.write("truth.csv", "id,kind\nant-0,bee\n");
     folder.write("other.csv", "id,truth\nnobody,bee\n");
-    folder.discover_fails(
-        "--support support.csv --query pile.csv --truth truth.csv --out fresh",
+    folder.fails(
+        &format!("{FILES} --out fresh --truth truth.csv"),
         &["truth.csv", "no column \"truth\" or \"label\"", "id, kind"],
     );
     folder.fails(
         &format!("{FILES} --out fresh --truth species"),
         &["pile.csv", "no column \"species\"", "no file species"],
     );
-    folder.fails(&format!("{FILES} --out fresh --truth other.csv"), &["other.csv", "not one of its ids"]);
-    folder.fails(&format!("{FILES} --out fresh --truth label"), &["the pile has no labels"]);
+    folder.fails(
+        &format!("{FILES} --out fresh --truth other.csv"),
+        &["other.csv", "not one of its ids"],
+    );
+    folder.fails(
+        &format!("{FILES} --out fresh --truth label"),
+        &["the pile has no labels"],
+    );
     folder.write("pile.npy", super::support::npy(&animals().1));
     folder.fails(
         "discover --support support.csv --query pile.npy --out fresh --text says",
@@ -194,14 +256,20 @@ fn images_are_shown_small() {
     for (category, length) in data["sheets"].as_array().unwrap().iter().enumerate() {
         if length != 0 {
             let own = block(&page, &format!("pictures-{category}"));
-            assert!(own.as_object().unwrap().values().all(|p| p.as_str().unwrap().starts_with("data:image/jpeg;base64,/9j/")));
+            assert!(
+                own.as_object()
+                    .unwrap()
+                    .values()
+                    .all(|p| p.as_str().unwrap().starts_with("data:image/jpeg;base64,/9j/"))
+            );
             pictures += own.as_object().unwrap().len();
         }
     }
     // 24 photos and three examples of two classes.
     assert_eq!(pictures, 30);
     // The folders say what the images are.
-    let command = format!("discover --method shc --support labelled --query labelled {ENCODER} --truth label --out own");
+    let command =
+        format!("discover --method shc --support labelled --query labelled {ENCODER} --truth label --out own");
     folder.genus(&command).success();
     assert_eq!(self::data(&folder, "own")["truth"]["old"], 1.0);
 }
@@ -215,7 +283,10 @@ fn a_large_pile_is_shown_by_those_that_were_clustered() {
     assert_eq!(data["items"]["id"].as_array().unwrap().len(), 15);
     let rows = parse_csv(&folder.read("result/assignments.csv"));
     for category in data["categories"].as_array().unwrap() {
-        let of = rows.iter().filter(|row| category["name"] == row.category.as_str()).count();
+        let of = rows
+            .iter()
+            .filter(|row| category["name"] == row.category.as_str())
+            .count();
         assert_eq!(category["items"], of);
     }
 }
@@ -224,7 +295,9 @@ fn a_large_pile_is_shown_by_those_that_were_clustered() {
 fn the_same_seed_gives_the_same_page_but_for_the_time() {
     let folder = Folder::with_animals();
     let page = |threads: usize| {
-        folder.genus(&format!("{FILES} --threads {threads} --out result")).success();
+        folder
+            .genus(&format!("{FILES} --threads {threads} --out result"))
+            .success();
         let page = folder.read("result/report.html");
         let (before, after) = page.split_once("\"seconds\":").unwrap();
         format!("{before}{}", after.split_once(',').unwrap().1)
@@ -243,9 +316,18 @@ fn the_demo_leaves_a_page() {
     assert_eq!(data["truth"]["judged"], 1715);
     assert_eq!(data["things"][1], "digits");
     let first = block(&page, "pictures-0");
-    let (examples, digits): (Vec<_>, Vec<_>) = first.as_object().unwrap().iter().partition(|(key, _)| key.starts_with('e'));
+    let (examples, digits): (Vec<_>, Vec<_>) = first
+        .as_object()
+        .unwrap()
+        .iter()
+        .partition(|(key, _)| key.starts_with('e'));
     assert_eq!(examples.len(), 5);
-    assert!(!digits.is_empty() && digits.iter().all(|(_, p)| p.as_str().unwrap().starts_with("data:image/png;base64,iVBORw")));
+    assert!(
+        !digits.is_empty()
+            && digits
+                .iter()
+                .all(|(_, p)| p.as_str().unwrap().starts_with("data:image/png;base64,iVBORw"))
+    );
     folder.write("taken", "a file");
     folder.fails("demo --out taken/digits", &["taken/digits", "--out"]);
 }
