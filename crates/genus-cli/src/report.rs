@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use genus_core::explain::{CategoryTree, confusable, nearest_categories, rivals};
-use genus_core::{Assignment, Features, Stop, Task, Taxonomy};
+use genus_core::{Assignment, Features, MergeTree, Stop, Task, Taxonomy};
 use genus_data::{AtomicFile, DataError, ImageItem, for_each_cell};
 use genus_lab::figures::Projection;
 use genus_lab::{Progress as _, image_source};
@@ -186,12 +186,16 @@ pub(crate) fn describe(seen: &Seen) -> Report {
         .map(|assignment| assignment.score.margin)
         .collect();
 
-    let merges = matches!(seen.stop, Stop::Cut { .. } | Stop::Exhausted | Stop::Likeliest { .. });
-    let tree = merges.then(|| {
+    let kind = match seen.stop {
+        Stop::Cut { .. } | Stop::Exhausted => Some(MergeTree::Average),
+        Stop::Likeliest { .. } => Some(MergeTree::Ward),
+        _ => None,
+    };
+    let tree = kind.map(|kind| {
         let of_points: Vec<usize> = (0..known).chain(of_items.iter().copied()).collect();
         // Known classes first, then the largest groups: that is their order.
         let chosen: Vec<usize> = (0..entries.len().min(IN_TREE)).collect();
-        CategoryTree::of(&points, &of_points, &chosen)
+        CategoryTree::of(kind, &points, &of_points, &chosen)
     });
 
     let mut rows = items.into_values();

@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use crate::cluster::linkage;
+use crate::calibration::MergeTree;
+use crate::cluster::{linkage, ward};
 use crate::features::Features;
 use crate::linalg;
 
@@ -126,12 +127,14 @@ pub fn confusable(margins: &[f32], categories: &[usize], rivals: &[Option<usize>
     pairs
 }
 
-/// How categories hang together: average linkage around the place where it was cut.
+/// How categories hang together: a tree around the place where it was cut.
 ///
 /// Every category has up to four branches, which are its own last merges, and the categories merge on as they would have
 /// if nothing had stopped them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CategoryTree {
+    /// Which tree it is.
+    pub kind: MergeTree,
     /// The category of every branch; branches of one category stand together.
     pub branches: Vec<usize>,
     /// The merges, those within categories first. Node 0 is the first branch, and the first merge has the number behind
@@ -148,8 +151,8 @@ pub struct TreeMerge {
     pub left: usize,
     /// The other.
     pub right: usize,
-    /// The average cosine between their points.
-    pub similarity: f32,
+    /// The average cosine between their points, or in a Ward tree by how much the merge raises the squared error.
+    pub level: f32,
 }
 
 impl CategoryTree {
@@ -159,9 +162,10 @@ impl CategoryTree {
     ///
     /// # Panics
     /// When there is not one category a point.
-    pub fn of(points: &Features, categories: &[usize], chosen: &[usize]) -> Self {
+    pub fn of(kind: MergeTree, points: &Features, categories: &[usize], chosen: &[usize]) -> Self {
         assert_eq!(points.rows(), categories.len(), "every point has a category");
         let mut tree = Self {
+            kind,
             branches: Vec::new(),
             merges: Vec::new(),
             within: 0,
@@ -189,12 +193,16 @@ impl CategoryTree {
         let step = members.len().div_ceil(MEMBERS);
         let some: Vec<usize> = members.iter().copied().step_by(step).collect();
         let rows = points.select(&some);
-        let merges = linkage::chain(linalg::gram(rows.values(), rows.dim()), some.len());
+        let merges = self.merges_of(&linalg::gram(rows.values(), rows.dim()), some.len());
+        // So many stand behind every one that was taken.
+        let behind = match self.kind {
+            MergeTree::Average => 1.0,
+            MergeTree::Ward => members.len() as f32 / some.len() as f32,
+        };
         let last = merges.len().saturating_sub(BRANCHES - 1);
         // What merged before is one branch, named by its first point.
         let mut first: Vec<usize> = (0..some.len()).collect();
-        for merge in &merges[..last] {
-            let (keep, gone) = (merge.a.min(merge.b), merge.a.max(merge.b));
+        for &(keep, gone, _) in &merges[..last] {
             first.iter_mut().filter(|f| **f == gone).for_each(|f| *f = keep);
         }
         let mut node_of: BTreeMap<usize, Node> = BTreeMap::new();
@@ -205,39 +213,66 @@ impl CategoryTree {
             });
         }
         let mut root = Node::Branch(self.branches.len() - 1);
-        for merge in &merges[last..] {
-            let (keep, gone) = (merge.a.min(merge.b), merge.a.max(merge.b));
+        for &(keep, gone, level) in &merges[last..] {
             let (Some(left), Some(right)) = (node_of.get(&keep).copied(), node_of.remove(&gone)) else {
                 continue;
             };
-            root = self.merge(left, right, merge.similarity);
+            root = self.merge(left, right, behind * level);
             node_of.insert(keep, root);
         }
         root
     }
 
-    /// Merges clusters until there is one: always the two of the highest average cosine.
+    /// All merges of some points given by their dot products, the first ones first; a cluster is named by its first point.
+    fn merges_of(&self, gram: &[f32], points: usize) -> Vec<(usize, usize, f32)> {
+        match self.kind {
+            MergeTree::Average => linkage::chain(gram.to_vec(), points)
+                .into_iter()
+                .map(|merge| (merge.a.min(merge.b), merge.a.max(merge.b), merge.similarity))
+                .collect(),
+            MergeTree::Ward => {
+                let mut first: Vec<usize> = (0..points).collect();
+                let tree = ward::ward_of_gram(gram, &vec![1.0; points], 0);
+                let name = |merge: ward::Merge| {
+                    let (a, b) = (first[merge.left], first[merge.right]);
+                    first.push(a.min(b));
+                    (a.min(b), a.max(b), merge.cost as f32)
+                };
+                tree.merges.into_iter().map(name).collect()
+            }
+        }
+    }
+
+    /// Merges clusters until there is one.
     fn join(&mut self, mut clusters: Vec<Cluster>) {
         while clusters.len() > 1 {
             let mut best = (f64::NEG_INFINITY, 0, 1);
             for b in 1..clusters.len() {
                 for a in 0..b {
-                    let similarity = clusters[a].similarity(&clusters[b]);
-                    if similarity > best.0 {
-                        best = (similarity, a, b);
+                    // The higher the better; a cost is the better the lower it is.
+                    let merit = match self.kind {
+                        MergeTree::Average => clusters[a].similarity(&clusters[b]),
+                        MergeTree::Ward => -clusters[a].cost(&clusters[b]),
+                    };
+                    if merit > best.0 {
+                        best = (merit, a, b);
                     }
                 }
             }
-            let (similarity, a, b) = best;
+            let (merit, a, b) = best;
+            let level = match self.kind {
+                MergeTree::Average => merit,
+                MergeTree::Ward => -merit,
+            };
             let right = clusters.remove(b);
             let left = &mut clusters[a];
-            left.node = self.merge(left.node, right.node, similarity as f32);
+            left.node = self.merge(left.node, right.node, level as f32);
             left.size += right.size;
             left.sum.iter_mut().zip(&right.sum).for_each(|(s, v)| *s += v);
         }
     }
 
-    fn merge(&mut self, left: Node, right: Node, similarity: f32) -> Node {
+    fn merge(&mut self, left: Node, right: Node, level: f32) -> Node {
         let plain = |node| match node {
             Node::Branch(at) => at,
             Node::Merge(at) => MERGE + at,
@@ -245,7 +280,7 @@ impl CategoryTree {
         self.merges.push(TreeMerge {
             left: plain(left),
             right: plain(right),
-            similarity,
+            level,
         });
         Node::Merge(self.merges.len() - 1)
     }
@@ -286,6 +321,13 @@ impl Cluster {
     fn similarity(&self, other: &Self) -> f64 {
         let dot: f64 = self.sum.iter().zip(&other.sum).map(|(a, b)| a * b).sum();
         dot / (self.size * other.size)
+    }
+
+    /// By how much merging the two raises the squared error.
+    fn cost(&self, other: &Self) -> f64 {
+        let apart = |(a, b): (&f64, &f64)| (a / self.size - b / other.size).powi(2);
+        let squared: f64 = self.sum.iter().zip(&other.sum).map(apart).sum();
+        self.size * other.size / (self.size + other.size) * squared
     }
 }
 

@@ -3,7 +3,7 @@
 use genus_core::explain::{CategoryTree, Confusable, confusable, nearest_categories, rivals};
 use genus_core::methods::Shc;
 use genus_core::rng::Rng;
-use genus_core::{Category, Discover, Features, Support, Task};
+use genus_core::{Category, Discover, Features, MergeTree, Support, Task};
 
 fn random_rows(rows: usize, dim: usize, seed: u64) -> Features {
     let mut rng = Rng::new(seed, &[91]);
@@ -75,29 +75,87 @@ fn torn_items_are_counted_between_their_category_and_its_rival() {
     assert_eq!(confusable(&[0.3, -0.1], &[0, 0], &[None, None]), []);
 }
 
-/// All merges of average linkage by looking at all pairs every time: the members of both sides, and the similarity.
-fn naive(points: &Features) -> Vec<(Vec<usize>, Vec<usize>, f64)> {
+/// A merge: the members of both sides, and its level.
+type Merge = (Vec<usize>, Vec<usize>, f64);
+
+/// All merges of a tree by looking at all pairs every time.
+fn naive(kind: MergeTree, points: &Features) -> Vec<Merge> {
     let mut clusters: Vec<Vec<usize>> = (0..points.rows()).map(|point| vec![point]).collect();
     let mut merges = Vec::new();
     let average = |a: &[usize], b: &[usize]| {
         let pairs = a.iter().flat_map(|&a| b.iter().map(move |&b| (a, b)));
         pairs.map(|(a, b)| dot(points.row(a), points.row(b))).sum::<f64>() / (a.len() * b.len()) as f64
     };
+    // The squared error of a cluster: the squared distances of all pairs over its size.
+    let error = |members: &[usize]| {
+        let pairs = members.iter().flat_map(|&a| members.iter().map(move |&b| (a, b)));
+        let squared = pairs.map(|(a, b)| 1.0 - dot(points.row(a), points.row(b)));
+        squared.sum::<f64>() / members.len() as f64
+    };
+    let merit = |a: &[usize], b: &[usize]| match kind {
+        MergeTree::Average => average(a, b),
+        MergeTree::Ward => error(a) + error(b) - error(&[a, b].concat()),
+    };
     while clusters.len() > 1 {
         let mut best = (f64::MIN, 0, 1);
         for b in 1..clusters.len() {
             for a in 0..b {
-                let similarity = average(&clusters[a], &clusters[b]);
-                if similarity > best.0 {
-                    best = (similarity, a, b);
+                let merit = merit(&clusters[a], &clusters[b]);
+                if merit > best.0 {
+                    best = (merit, a, b);
                 }
             }
         }
         let gone = clusters.remove(best.2);
-        merges.push((clusters[best.1].clone(), gone.clone(), best.0));
+        let level = match kind {
+            MergeTree::Average => best.0,
+            MergeTree::Ward => -best.0,
+        };
+        merges.push((clusters[best.1].clone(), gone.clone(), level));
         clusters[best.1].extend(gone);
     }
     merges
+}
+
+/// A tree of categories must be the naive one around the place where these come from.
+fn check(tree: &CategoryTree, merges: &[Merge], of_points: &[usize], count: usize) {
+    assert_eq!(tree.merges.len(), tree.branches.len() - 1);
+    let near = |a: f32, b: f64| assert!((f64::from(a) - b).abs() < 1e-4 * b.abs().max(1.0), "{a}, not {b}");
+    // Between categories: all that was not merged, in order.
+    let (inside, between): (Vec<_>, Vec<_>) = merges
+        .iter()
+        .partition(|merge| of_points[merge.0[0]] == of_points[merge.1[0]]);
+    let found = &tree.merges[tree.within..];
+    assert_eq!(found.len(), between.len());
+    found
+        .iter()
+        .zip(between)
+        .for_each(|(merge, expected)| near(merge.level, expected.2));
+    // Within a category: its last three.
+    let leaves = tree.branches.len();
+    let category_in = |mut node: usize| {
+        while node >= leaves {
+            node = tree.merges[node - leaves].left;
+        }
+        tree.branches[node]
+    };
+    for category in 0..count {
+        let mut expected: Vec<f64> = inside
+            .iter()
+            .filter(|merge| of_points[merge.0[0]] == category)
+            .map(|merge| merge.2)
+            .collect();
+        expected = expected.split_off(expected.len().saturating_sub(3));
+        let own: Vec<f32> = tree.merges[..tree.within]
+            .iter()
+            .filter(|merge| category_in(merge.left) == category)
+            .map(|merge| merge.level)
+            .collect();
+        assert_eq!(own.len(), expected.len());
+        own.iter()
+            .zip(expected)
+            .for_each(|(&own, expected)| near(own, expected));
+    }
 }
 
 #[test]
@@ -120,42 +178,31 @@ fn the_tree_is_that_of_the_method_around_its_cut() {
             .chain(discovery.categories().iter().map(number))
             .collect();
         let count = discovery.known() + discovery.novel();
-        let tree = CategoryTree::of(task.points(), &of_points, &(0..count).collect::<Vec<_>>());
-        assert_eq!(tree.merges.len(), tree.branches.len() - 1);
+        let all: Vec<usize> = (0..count).collect();
+        let tree = CategoryTree::of(MergeTree::Average, task.points(), &of_points, &all);
+        check(&tree, &naive(MergeTree::Average, task.points()), &of_points, count);
+    }
+}
 
-        let merges = naive(task.points());
-        let of_one = |merge: &(Vec<usize>, Vec<usize>, f64)| of_points[merge.0[0]] == of_points[merge.1[0]];
-        // Between categories: all that was not merged, in order.
-        let (inside, between): (Vec<_>, Vec<_>) = merges.iter().partition(|merge| of_one(merge));
-        let found = &tree.merges[tree.within..];
-        assert_eq!(found.len(), between.len());
-        for (merge, expected) in found.iter().zip(between) {
-            assert!((f64::from(merge.similarity) - expected.2).abs() < 1e-5, "seed {seed}");
-        }
-        // Within a category: its last three.
-        let leaves = tree.branches.len();
-        let category_in = |mut node: usize| {
-            while node >= leaves {
-                node = tree.merges[node - leaves].left;
+#[test]
+fn categories_of_a_cut_tree_hang_together_as_in_the_tree() {
+    for seed in 0..6 {
+        for kind in [MergeTree::Average, MergeTree::Ward] {
+            let points = random_rows(40, 4, 300 + seed);
+            let merges = naive(kind, &points);
+            let count = 7;
+            // Undo the last merges: what they would have put together are the categories.
+            let mut of_points: Vec<usize> = (0..40).collect();
+            for (kept, gone, _) in &merges[..40 - count] {
+                let (to, from) = (of_points[kept[0]], of_points[gone[0]]);
+                of_points.iter_mut().filter(|c| **c == from).for_each(|c| *c = to);
             }
-            tree.branches[node]
-        };
-        for category in 0..count {
-            let mut expected: Vec<f64> = inside
-                .iter()
-                .filter(|merge| of_points[merge.0[0]] == category)
-                .map(|merge| merge.2)
-                .collect();
-            expected = expected.split_off(expected.len().saturating_sub(3));
-            let own: Vec<f32> = tree.merges[..tree.within]
-                .iter()
-                .filter(|merge| category_in(merge.left) == category)
-                .map(|merge| merge.similarity)
-                .collect();
-            assert_eq!(own.len(), expected.len());
-            for (own, expected) in own.iter().zip(expected) {
-                assert!((f64::from(*own) - expected).abs() < 1e-5, "seed {seed}");
-            }
+            let mut names = of_points.clone();
+            names.sort_unstable();
+            names.dedup();
+            of_points.iter_mut().for_each(|c| *c = names.binary_search(c).unwrap());
+            let tree = CategoryTree::of(kind, &points, &of_points, &(0..count).collect::<Vec<_>>());
+            check(&tree, &merges, &of_points, count);
         }
     }
 }
@@ -164,12 +211,14 @@ fn the_tree_is_that_of_the_method_around_its_cut() {
 fn every_node_of_a_tree_is_merged_once() {
     let points = random_rows(1000, 4, 9);
     let categories: Vec<usize> = (0..1000).map(|point| point * point % 7).collect();
-    // One that does not exist and one that is not asked for.
-    let tree = CategoryTree::of(&points, &categories, &[0, 1, 2, 12]);
-    assert!(tree.branches.iter().all(|category| [0, 1, 2].contains(category)));
-    let mut merged: Vec<usize> = tree.merges.iter().flat_map(|merge| [merge.left, merge.right]).collect();
-    merged.sort_unstable();
-    let nodes = tree.branches.len() + tree.merges.len();
-    assert_eq!(merged, (0..nodes - 1).collect::<Vec<_>>());
-    assert_eq!(CategoryTree::of(&points, &categories, &[]).branches, []);
+    for kind in [MergeTree::Average, MergeTree::Ward] {
+        // One that does not exist and one that is not asked for.
+        let tree = CategoryTree::of(kind, &points, &categories, &[0, 1, 2, 12]);
+        assert!(tree.branches.iter().all(|category| [0, 1, 2].contains(category)));
+        let mut merged: Vec<usize> = tree.merges.iter().flat_map(|merge| [merge.left, merge.right]).collect();
+        merged.sort_unstable();
+        let nodes = tree.branches.len() + tree.merges.len();
+        assert_eq!(merged, (0..nodes - 1).collect::<Vec<_>>());
+        assert_eq!(CategoryTree::of(kind, &points, &categories, &[]).branches, []);
+    }
 }

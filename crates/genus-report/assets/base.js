@@ -91,14 +91,12 @@ function image(source, text) {
   return img;
 }
 
-/** Up to so many pictures that stand for a category. */
+/** Up to so many pictures that stand for a category: typical ones, if it has any. */
 function covers(category, count) {
-  const found = [];
-  for (let item = starts[category]; item < starts[category + 1] && found.length < count; item++) {
-    const source = mistakes.has(item) || unsure.has(item) ? null : picture(item);
-    if (source) found.push(image(source, ""));
-  }
-  return found;
+  const own = Array.from({ length: data.sheets[category] }, (_, at) => starts[category] + at);
+  const doubtful = (item) => Number(mistakes.has(item) || unsure.has(item));
+  own.sort((a, b) => doubtful(a) - doubtful(b));
+  return own.map(picture).filter(Boolean).slice(0, count).map((source) => image(source, ""));
 }
 
 /** Does something when an element comes near the view. */

@@ -106,7 +106,7 @@
   }
 
   /** The tree: leaves below each other at the right, similarity to the left. */
-  function tree({ branches, merges, within }, cut, width) {
+  function tree({ ward, branches, merges, within }, cut, width) {
     const leaves = branches.length;
     const node = (at) => (at < leaves ? null : merges[at - leaves]);
     // Leaves in the order in which the tree meets them; every category gets room for its name.
@@ -137,16 +137,19 @@
       y[leaf] = next;
       next += row;
     }
-    const similarities = merges.map((merge) => merge[2]);
-    const low = Math.min(...similarities, cut ?? 1);
-    const high = Math.max(...similarities, cut ?? -1);
+    // The cost of a merge spans magnitudes, and the cheap ones are to the right.
+    const level = (merge) => (ward ? -Math.log(Math.max(merge[2], 1e-4)) : merge[2]);
+    const levels = merges.map(level).concat(cut ?? []);
+    const [low, high] = [Math.min(...levels), Math.max(...levels)];
     const span = Math.max(high - low, 0.05);
-    const x = (similarity) => 14 + ((similarity - low) / (span * 1.12)) * (width - 28);
+    const x = (at) => 14 + ((at - low) / (span * 1.12)) * (width - 28);
     const drawing = svg("svg", { viewBox: `0 0 ${width + names} ${top + foot}`, width: width + names, height: top + foot, role: "img", "aria-label": "Tree of the categories" });
     const place = new Array(leaves + merges.length).fill(width);
-    merges.forEach(([left, right, similarity], at) => {
+    merges.forEach((merge, at) => {
+      const [left, right] = merge;
       const own = leaves + at;
-      const here = x(similarity);
+      // What was moved afterwards may lie nearer to others than to its own: a merge is never drawn before its parts.
+      const here = Math.min(x(level(merge)), place[left], place[right]);
       place[own] = here;
       y[own] = (y[left] + y[right]) / 2;
       const inside = at < within;
@@ -163,7 +166,10 @@
       drawing.append(svg("line", { class: "limit", x1: x(cut), x2: x(cut), y1: 0, y2: top }),
         svg("text", { class: "limit-text", x: x(cut), y: top + 18, "text-anchor": "middle" }, `cut at ${decimals(cut)}`));
     }
-    const ticks = [low, low + span / 2, low + span].filter((tick) => cut === null || Math.abs(x(tick) - x(cut)) > 70);
+    const ticks = [low, low + span / 2, low + span].filter((tick) => !ward && (cut === null || Math.abs(x(tick) - x(cut)) > 70));
+    if (ward) {
+      drawing.append(svg("text", { x: 0, y: top + 18 }, "← further apart"), svg("text", { x: width, y: top + 18, "text-anchor": "end" }, "closer together →"));
+    }
     for (const tick of ticks) drawing.append(svg("text", { x: x(tick), y: top + 18, "text-anchor": "middle" }, decimals(tick)));
     for (const [category, middle] of middles) {
       const known = categories[category].known;

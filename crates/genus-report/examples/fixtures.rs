@@ -6,7 +6,7 @@ use std::path::Path;
 
 use genus_core::explain::{CategoryTree, confusable, nearest_categories, rivals};
 use genus_core::rng::Rng;
-use genus_core::{Features, Kind, Score};
+use genus_core::{Features, Kind, MergeTree, Score};
 use genus_report::{Category, Example, Item, Made, Pictures, Report, Slot, Truth, Why};
 use image::{ImageEncoder as _, codecs::png::PngEncoder};
 
@@ -209,6 +209,11 @@ fn report(shape: &Shape) -> Result<Report, Box<dyn std::error::Error>> {
     let margins: Vec<f32> = items.iter().map(|item| item.score.margin).collect();
     let why = Why {
         tree: Some(CategoryTree::of(
+            if shape.probable {
+                MergeTree::Ward
+            } else {
+                MergeTree::Average
+            },
             &features,
             &own,
             &(0..count.min(48)).collect::<Vec<_>>(),
@@ -223,7 +228,12 @@ fn report(shape: &Shape) -> Result<Report, Box<dyn std::error::Error>> {
         things: ["photo".into(), "photos".into()],
         made: Made {
             method: if shape.probable { "calibrated" } else { "shc" }.into(),
-            how: "5 examples a class".into(),
+            how: if shape.probable {
+                "calibrated by the examples, 5 a class"
+            } else {
+                "shc, the next merge was at similarity 0.30"
+            }
+            .into(),
             encoder: Some("dino-vitb16".into()),
             seed: 7,
             seconds: 12.3,

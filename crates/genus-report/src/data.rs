@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use genus_core::{Kind, Score};
+use genus_core::{Kind, MergeTree, Score};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -177,8 +177,9 @@ fn why(report: &Report) -> Value {
     };
     json!({
         "tree": why.tree.as_ref().map(|tree| json!({
+            "ward": tree.kind == MergeTree::Ward,
             "branches": tree.branches,
-            "merges": tree.merges.iter().map(|m| json!([m.left, m.right, rounded(m.similarity)])).collect::<Value>(),
+            "merges": tree.merges.iter().map(|m| json!([m.left, m.right, rounded(m.level)])).collect::<Value>(),
             "within": tree.within,
         })),
         "cut": why.cut.map(rounded),

@@ -1,7 +1,7 @@
 //! The page as a whole: what is in it, how large it is, and that no name can get out of its place.
 
 use genus_core::explain::{CategoryTree, Neighbour, TreeMerge};
-use genus_core::{Kind, Score};
+use genus_core::{Kind, MergeTree, Score};
 use genus_report::{Category, Example, Item, Made, Pictures, Report, Truth, Why};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -67,17 +67,18 @@ fn small() -> Report {
         projection: Some("t-SNE".into()),
         why: Why {
             tree: Some(CategoryTree {
+                kind: MergeTree::Average,
                 branches: vec![0, 1, 2],
                 merges: vec![
                     TreeMerge {
                         left: 0,
                         right: 1,
-                        similarity: 0.41,
+                        level: 0.41,
                     },
                     TreeMerge {
                         left: 3,
                         right: 2,
-                        similarity: 0.2,
+                        level: 0.2,
                     },
                 ],
                 within: 0,
