@@ -18,7 +18,10 @@ fn cells(path: &Path, columns: &[&str]) -> Result<Vec<(String, String)>, String>
 }
 
 fn pairs(expected: &[(&str, &str)]) -> Result<Vec<(String, String)>, String> {
-    Ok(expected.iter().map(|&(id, cell)| (id.to_owned(), cell.to_owned())).collect())
+    Ok(expected
+        .iter()
+        .map(|&(id, cell)| (id.to_owned(), cell.to_owned()))
+        .collect())
 }
 
 fn parquet(path: &Path, columns: Vec<(&str, ArrayRef)>) {
@@ -32,7 +35,11 @@ fn parquet(path: &Path, columns: Vec<(&str, ArrayRef)>) {
 fn every_format_gives_the_same_cells() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
-    std::fs::write(file("t.csv"), "id,f0,says,label\na,1,\"x, \"\"y\"\"\n<z>\",c\r\nb,2,,d\r\nc,3,last,e\r\n").unwrap();
+    std::fs::write(
+        file("t.csv"),
+        "id,f0,says,label\na,1,\"x, \"\"y\"\"\n<z>\",c\r\nb,2,,d\r\nc,3,last,e\r\n",
+    )
+    .unwrap();
     let lines = "{\"id\":\"a\",\"says\":\"x, \\\"y\\\"\\n<z>\",\"label\":\"c\"}\n\n{\"id\":\"b\",\"says\":null,\"label\":\"d\"}\n\
                  {\"id\":\"c\",\"says\":\"last\",\"label\":\"e\"}\n";
     std::fs::write(file("t.jsonl"), lines).unwrap();
@@ -47,12 +54,19 @@ fn every_format_gives_the_same_cells() {
     );
     for name in ["t.csv", "t.jsonl", "t.parquet"] {
         let path = file(name);
-        assert_eq!(cells(&path, &["says"]), pairs(&[("a", "x, \"y\"\n<z>"), ("c", "last")]), "{name}");
+        assert_eq!(
+            cells(&path, &["says"]),
+            pairs(&[("a", "x, \"y\"\n<z>"), ("c", "last")]),
+            "{name}"
+        );
         // The first of the names that there is; a carriage return is none of the last cell.
         let expected = pairs(&[("a", "c"), ("b", "d"), ("c", "e")]);
         assert_eq!(cells(&path, &["truth", "label"]), expected, "{name}");
         let message = cells(&path, &["truth", "kind"]).unwrap_err();
-        assert!(message.contains(name) && message.contains("no column \"truth\" or \"kind\""), "{message}");
+        assert!(
+            message.contains(name) && message.contains("no column \"truth\" or \"kind\""),
+            "{message}"
+        );
         assert!(message.contains("says") && message.contains("label"), "{message}");
         let mut calls = 0;
         for_each_cell(&path, &["label"], |_, _| {

@@ -4,7 +4,13 @@ use genus_vision::{Limits, Rgb, decode};
 
 /// A red half beside a blue one.
 fn halves(width: usize, height: usize) -> Rgb {
-    let pixel = |at: usize| if at % width < width / 2 { [200, 30, 40] } else { [20, 60, 210] };
+    let pixel = |at: usize| {
+        if at % width < width / 2 {
+            [200, 30, 40]
+        } else {
+            [20, 60, 210]
+        }
+    };
     Rgb::new(width, height, (0..width * height).flat_map(pixel).collect()).unwrap()
 }
 
@@ -26,7 +32,12 @@ fn large_images_become_small_jpegs_of_the_same_shape() {
             &small.data()[(row * expected.0 + x) * 3..][..3]
         };
         for (x, colour) in [(expected.0 / 8, [200, 30, 40]), (expected.0 * 7 / 8, [20, 60, 210])] {
-            let off = at(x).iter().zip(colour).map(|(&a, b)| (i32::from(a) - b).abs()).max().unwrap();
+            let off = at(x)
+                .iter()
+                .zip(colour)
+                .map(|(&a, b)| (i32::from(a) - b).abs())
+                .max()
+                .unwrap();
             assert!(off < 12, "{width} × {height} at {x}: {:?}", at(x));
         }
     }
