@@ -281,10 +281,10 @@ pub(crate) fn encoder_name(args: &Discover, images: &[ImageItem], of_file: Optio
 
 /// What a pile is called: the name of its folder or file.
 fn title(pile: &Path) -> String {
-    let name = pile
-        .file_name()
-        .or_else(|| pile.components().next_back().map(|part| part.as_os_str()));
-    name.map_or("pile".to_owned(), |name| name.to_string_lossy().into_owned())
+    match pile.file_name() {
+        Some(name) if name != "-" => name.to_string_lossy().into_owned(),
+        _ => "the pile".to_owned(),
+    }
 }
 
 /// Finds where something stands, and that it is there.

@@ -19,6 +19,7 @@
       this.over = null;
       this.base = el("canvas", { tabindex: "0", role: "img", "aria-label": `Map of ${things(drawn.length)} in ${categories.length} categories. Arrow keys move it, plus and minus zoom, 0 shows all.` });
       this.top = el("canvas", { "aria-hidden": "true" });
+      this.layer = el("canvas");
       this.tip = el("div", { class: "tip", hidden: true });
       const tool = (label, text, work) => el("button", { type: "button", "aria-label": label, title: label, onclick: work }, text);
       const middle = () => [this.width / 2, this.height / 2];
@@ -67,7 +68,7 @@
       const first = this.width === undefined;
       const ratio = Math.min(devicePixelRatio || 1, 2);
       Object.assign(this, { width, height, ratio });
-      for (const canvas of [this.base, this.top]) {
+      for (const canvas of [this.base, this.top, this.layer]) {
         canvas.width = Math.round(width * ratio);
         canvas.height = Math.round(height * ratio);
       }
@@ -97,22 +98,49 @@
       this.x = px - (px - this.x) * factor;
       this.y = py - (py - this.y) * factor;
       this.scale = scale;
-      this.redraw();
+      this.moved();
     }
 
     pan(dx, dy) {
       this.x += dx;
       this.y += dy;
-      this.redraw();
+      this.moved();
+    }
+
+    /** While the map moves, what was drawn last is moved along; it is drawn anew when the map rests. */
+    moved() {
+      if (!this.drawnAt) return;
+      this.next(() => this.show());
+      clearTimeout(this.rest);
+      this.rest = setTimeout(() => this.redraw(), 90);
     }
 
     redraw() {
-      if (this.waiting || this.width === undefined) return;
-      this.waiting = requestAnimationFrame(() => {
-        this.waiting = null;
+      this.next(() => {
         this.draw();
-        this.light();
+        this.show();
       });
+    }
+
+    /** Does the last of what is asked for, once a frame. */
+    next(work) {
+      if (this.width === undefined) return;
+      this.work = work;
+      this.frame ??= requestAnimationFrame(() => {
+        this.frame = null;
+        this.work();
+      });
+    }
+
+    /** Brings what was drawn last to where it is now. */
+    show() {
+      const pen = this.base.getContext("2d");
+      pen.setTransform(1, 0, 0, 1, 0, 0);
+      pen.clearRect(0, 0, this.base.width, this.base.height);
+      const grown = this.scale / this.drawnAt.scale;
+      const [dx, dy] = [this.x - this.drawnAt.x * grown, this.y - this.drawnAt.y * grown];
+      pen.drawImage(this.layer, dx * this.ratio, dy * this.ratio, this.layer.width * grown, this.layer.height * grown);
+      this.light();
     }
 
     radius() {
@@ -161,10 +189,11 @@
     }
 
     draw() {
-      const pen = this.base.getContext("2d");
+      const pen = this.layer.getContext("2d");
       const { ratio } = this;
+      this.drawnAt = { x: this.x, y: this.y, scale: this.scale };
       pen.setTransform(1, 0, 0, 1, 0, 0);
-      pen.clearRect(0, 0, this.base.width, this.base.height);
+      pen.clearRect(0, 0, this.layer.width, this.layer.height);
       const { sheet, size } = this.makeSprites(this.radius());
       const stamp = (place, category, column) => {
         const [x, y] = this.at(place);

@@ -25,8 +25,8 @@ pub struct Pictures {
 }
 
 impl Pictures {
-    /// Chooses what is shown: the examples, and of every category the mistakes, the most typical, the most doubtful and
-    /// some between. Small categories are shown whole before large ones get more.
+    /// Chooses what is shown: the examples, and of every category the mistakes, the most typical and the most doubtful.
+    /// Small categories are shown whole before large ones get more.
     pub fn choose(report: &Report) -> Self {
         let ranked: Vec<Vec<usize>> = report.sheets().iter().map(|sheet| by_use(report, sheet)).collect();
         let longest = ranked.iter().map(Vec::len).max().unwrap_or(0);
@@ -85,18 +85,16 @@ impl Pictures {
     }
 }
 
-/// The items of a sheet, the ones that say most about it first: by turns a mistake, a typical one, a doubtful one, and one
-/// that halves the largest gap between those that were taken.
+/// The items of a sheet, those that say most about it first: by turns a mistake and one that belongs there, and of these
+/// two typical ones for a doubtful one.
 fn by_use(report: &Report, sheet: &[usize]) -> Vec<usize> {
     let mistakes = sheet
         .iter()
         .take_while(|&&item| report.is_mistake(&report.items[item]))
         .count();
     let (wrong, rest) = sheet.split_at(mistakes);
-    let (half, n) = (rest.len() / 2, rest.len());
-    // Typical ones from the front, doubtful ones from the back, two to one, until they meet.
-    let mut right = Vec::with_capacity(n);
-    let (mut front, mut back) = (0, n);
+    let mut right = Vec::with_capacity(rest.len());
+    let (mut front, mut back) = (0, rest.len());
     while front < back {
         for _ in 0..2 {
             if front < back {
@@ -104,7 +102,7 @@ fn by_use(report: &Report, sheet: &[usize]) -> Vec<usize> {
                 front += 1;
             }
         }
-        if front < back && back > half {
+        if front < back {
             back -= 1;
             right.push(rest[back]);
         }

@@ -116,7 +116,7 @@ async function map(page, expected) {
   const canvas = page.locator("#map canvas").first();
   await canvas.waitFor();
   await canvas.scrollIntoViewIfNeeded();
-  await page.waitForTimeout(150);
+  await page.waitForTimeout(300);
   // How many pixels are not empty, counted on a copy.
   const ink = () => canvas.evaluate((original) => {
     const copy = document.createElement("canvas");
@@ -130,12 +130,12 @@ async function map(page, expected) {
   // Nothing is left when all categories are hidden, and all comes back.
   const button = (text) => page.locator("#map .legend .all button", { hasText: new RegExp(`^${text}$`) });
   await button("None").click();
-  await page.waitForTimeout(100);
+  await page.waitForTimeout(250);
   assert.equal(await ink(), 0);
   await button("All").click();
   await page.locator("#map .entry").first().click();
   await page.mouse.move(5, 5);
-  await page.waitForTimeout(100);
+  await page.waitForTimeout(250);
   assert.ok((await ink()) < all, "the legend hides a category");
   assert.equal(await page.locator("#map .entry").first().getAttribute("aria-pressed"), "false");
   await button("All").click();
@@ -144,11 +144,11 @@ async function map(page, expected) {
   const before = await canvas.screenshot();
   await page.keyboard.press("+");
   await page.keyboard.press("ArrowLeft");
-  await page.waitForTimeout(100);
+  await page.waitForTimeout(250);
   assert.ok(!before.equals(await canvas.screenshot()), "the map moves");
   await page.keyboard.press("0");
   await page.mouse.move(5, 5);
-  await page.waitForTimeout(100);
+  await page.waitForTimeout(250);
   // Dragging does not choose a point.
   const box = await canvas.boundingBox();
   const middle = [box.x + box.width / 2, box.y + box.height / 2];
@@ -161,7 +161,7 @@ async function map(page, expected) {
   assert.equal(await scroll(), at);
   await canvas.focus();
   await page.keyboard.press("0");
-  await page.waitForTimeout(100);
+  await page.waitForTimeout(250);
   // A point under the pointer says what it is; choosing it leads to its sheet.
   const spot = await point(page, canvas);
   const tip = await page.locator(".tip").innerText();
