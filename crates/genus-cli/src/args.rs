@@ -121,9 +121,12 @@ Examples:
   genus discover --support labelled/ --query photos/ --encoder dinov2-small
   genus discover --support labelled.npz --query pile.npy
   genus discover table.csv --out result --format parquet
+  genus discover table.jsonl --out result --text caption --truth species
   genus discover table.parquet --calibration base.safetensors
   genus discover table.parquet --method ukc:alpha=1.3 --seed 7
   genus discover --support s.csv --query millions.parquet --subset 5000 --out result
+
+With --out, DIR/report.html shows what was found: open it in a browser.
 
 Output (CSV to the standard output, or DIR/assignments.* with --out):
   id,category,kind,score,margin,probability
@@ -160,6 +163,8 @@ pub(crate) struct Discover {
     pub(crate) images: ImageOptions,
     #[command(flatten)]
     pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) report: ReportOptions,
 }
 
 /// Assign further items to the categories of a taxonomy
@@ -867,10 +872,31 @@ pub(crate) struct Output {
     pub(crate) format: Format,
 }
 
+/// The heading of what the report is told.
+const REPORT: &str = "Report (DIR/report.html, with --out)";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReportOptions {
+    /// Leave the report out
+    #[arg(long, help_heading = REPORT, requires = "out", conflicts_with_all = ["truth", "text"])]
+    pub(crate) no_report: bool,
+    /// What the items really are: a table with the columns id and truth (or label), or a column of the pile; label for a folder
+    /// of images with one folder a class. The report then says how right the result is
+    #[arg(long, value_name = "FILE|COLUMN", help_heading = REPORT, requires = "out")]
+    pub(crate) truth: Option<String>,
+    /// What the items say: a table with the columns id and text, or a column of the pile
+    #[arg(long, value_name = "FILE|COLUMN", help_heading = REPORT, requires = "out")]
+    pub(crate) text: Option<String>,
+}
+
 /// See Genus sort handwritten digits, five of them never labelled
 ///
 /// 1,797 real digits ship inside the binary. Five classes are known from five examples each, the other five are never
 /// named. No data and no network needed.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  genus demo\n  genus demo --seed 3")]
-pub(crate) struct Demo {}
+#[command(after_help = "Examples:\n  genus demo\n  genus demo --seed 3\n  genus demo --out digits")]
+pub(crate) struct Demo {
+    /// Write what was found as a page to look at into this folder: DIR/report.html
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}

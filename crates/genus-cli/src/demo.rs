@@ -1,15 +1,19 @@
 //! `genus demo`: handwritten digits sorted before one's eyes.
 
 use std::fmt::Write;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use genus_core::{Kind, Taxonomy};
 use genus_lab::{DigitsResult, DigitsTask};
+use genus_report::{Made, Pictures, Report, Slot};
+use genus_vision::Rgb;
 
 use crate::args::{Demo, Global};
+use crate::discover::{self, Counts};
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Folder};
+use crate::report::{self, Seen};
 use crate::summary::{kind_style, thousands};
 
 const METHODS: [&str; 6] = ["proto", "rankstat", "gcd", "shc", "ukc", "calibrated"];
@@ -20,7 +24,9 @@ const PICTURES: usize = 8;
 /// New groups that are drawn before the rest is summed up.
 const GROUPS: usize = 6;
 
-pub(crate) fn run(_: &Demo, global: &Global) -> Result<(), Failure> {
+pub(crate) fn run(args: &Demo, global: &Global) -> Result<(), Failure> {
+    // A wrong path costs no time.
+    let folder = args.out.as_ref().map(|out| Folder::create(out, "--out")).transpose()?;
     let demo = DigitsTask::new(global.seed)?;
     let bold = Style::new().bold();
     let dim = Style::new().dimmed();
@@ -54,11 +60,20 @@ pub(crate) fn run(_: &Demo, global: &Global) -> Result<(), Failure> {
             result.discovery.known() + result.discovery.novel(),
             1e3 * time.as_secs_f64(),
         );
-        results.push(result);
+        results.push((result, time));
     }
     text.push_str("Accuracy in %: of all digits, of the known ones (Old), of those never labelled (New).\n\n");
-    if let Some(shown) = results.iter().find(|result| result.method == SHOWN) {
+    if let Some((shown, time)) = results.iter().find(|(result, _)| result.method == SHOWN) {
         draw(&mut text, &demo, shown);
+        if let Some(folder) = folder {
+            report::write(&page(&demo, shown, *time, global)?, folder.path())?.commit()?;
+            let _ = writeln!(
+                text,
+                "Open {bold}{}{bold:#} in a browser.\n",
+                folder.path().join(report::FILE).display()
+            );
+            folder.keep();
+        }
     }
     let _ = writeln!(
         text,
@@ -67,6 +82,61 @@ pub(crate) fn run(_: &Demo, global: &Global) -> Result<(), Failure> {
          Now your own:  {bold}genus discover --support labelled.csv --query pile.csv{bold:#}"
     );
     output::print(&text)
+}
+
+/// What was found as a page to look at.
+fn page(demo: &DigitsTask, result: &DigitsResult, time: Duration, global: &Global) -> Result<Report, Failure> {
+    let taxonomy = demo.taxonomy(result);
+    let queries = demo.task().queries();
+    let assignments = discover::assignments(&result.discovery, &taxonomy);
+    let ids: Vec<String> = (0..queries).map(|query| format!("digit {}", query + 1)).collect();
+    let truths: Vec<Option<String>> = (0..queries).map(|query| Some(demo.truth(query).to_string())).collect();
+    let labels = demo.task().support_labels();
+    let examples: Vec<String> = (1..=labels.len()).map(|number| format!("example {number}")).collect();
+    let mut counts = Counts::new(&taxonomy);
+    counts.add(&assignments);
+    let mut report = report::describe(&Seen {
+        task: demo.task(),
+        taxonomy: &taxonomy,
+        counts: &counts,
+        stop: result.discovery.stop(),
+        assignments: &assignments,
+        ids: &ids,
+        examples: &examples,
+        truths: Some(&truths),
+        seed: global.seed,
+    });
+    report.title = "handwritten digits".into();
+    report.things = ["digit", "digits"].map(str::to_owned);
+    report.made = Made {
+        method: SHOWN.to_owned(),
+        how: discover::how(SHOWN, None, result.discovery.stop()),
+        encoder: Some("none: the pixels less their mean".into()),
+        seed: global.seed,
+        seconds: time.as_secs_f64(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let of_examples: Vec<&[f32]> = labels
+        .iter()
+        .enumerate()
+        .filter_map(|(at, &class)| {
+            let before = labels[..at].iter().filter(|&&label| label == class).count();
+            demo.examples(class).nth(before)
+        })
+        .collect();
+    Pictures::choose(&report).fill(&mut report, |_, slots| {
+        let picture = |slot: &Slot| {
+            let pixels = match *slot {
+                Slot::Example(at) => of_examples[at],
+                Slot::Item(query) => demo.picture(query),
+            };
+            // Ink on paper: values go from 0 to 16.
+            let grey = |&value: &f32| [255 - (value * 15.9) as u8; 3];
+            Rgb::new(8, 8, pixels.iter().flat_map(grey).collect())?.thumbnail(8)
+        };
+        Ok::<_, Failure>(slots.iter().map(picture).collect())
+    })?;
+    Ok(report)
 }
 
 /// Every category with some of its digits, from the most typical to the most doubtful.

@@ -8,9 +8,10 @@ use genus_core::{
     Assignment, Calibration, CentreNorm, Discover as _, Discovery, Features, Source, Stop, Subset, Support, Task,
     TaskError, Taxonomy,
 };
-use genus_data::{CalibrationOrigin, Origin, Table, TableReader, read_table, same_encoder, write_taxonomy};
+use genus_data::{CalibrationOrigin, ImageItem, Origin, Table, TableReader, read_table, same_encoder, write_taxonomy};
 use genus_lab::Progress;
 use genus_lab::training::trained_calibration;
+use genus_report::Made;
 
 use crate::args::{Discover, Global};
 use crate::assign::check_dim;
@@ -20,6 +21,7 @@ use crate::failure::Failure;
 use crate::images::{Embedder, Input};
 use crate::output::Sink;
 use crate::progress::Bar;
+use crate::report;
 use crate::summary;
 
 /// With more queries than this a subset is clustered and the rest assigned.
@@ -33,19 +35,31 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
     let mut sink = Sink::open(&args.output)?;
     let at_once = args.subset.map_or(AT_ONCE, |subset| subset.get());
     let subset = args.subset.map_or(SUBSET, |subset| subset.get());
-    let (support, pile) = read_input(args, at_once, global)?;
+    let wanted = report::Wanted::new(args)?;
+    let (examples, pile) = read_input(args, at_once, global)?;
+    let support = &examples.support;
     if let Some(given) = &given {
         given.check(examples_path(args), support.features().dim(), pile.encoder.as_deref())?;
     }
 
-    let (taxonomy, counts, stop) = match pile.rows {
+    let found = match pile.rows {
         Rows::Here(queries) => {
-            let task = make_task(args, &support, queries.features)?;
+            let task = make_task(args, support, queries.features)?;
             let discovery = working(global, || method.discover(&task))?;
             let taxonomy = Taxonomy::from_discovery(task.classes(), &discovery);
-            sink.write(&queries.ids, &assignments(&discovery, &taxonomy), &taxonomy)?;
-            let counts = taxonomy.entries().iter().map(|entry| entry.items).collect();
-            (taxonomy, counts, discovery.stop())
+            let assignments = assignments(&discovery, &taxonomy);
+            sink.write(&queries.ids, &assignments, &taxonomy)?;
+            let mut counts = Counts::new(&taxonomy);
+            counts.add(&assignments);
+            Found {
+                task,
+                taxonomy,
+                counts,
+                stop: discovery.stop(),
+                ids: queries.ids,
+                labels: queries.labels,
+                assignments,
+            }
         }
         Rows::Streamed(count) => {
             let stream = Stream {
@@ -53,10 +67,34 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
                 only_unlabelled: pile.only_unlabelled,
                 count,
             };
-            two_step(args, global, &method, &support, &stream, subset, &mut sink)?
+            two_step(args, global, &method, support, &stream, subset, &mut sink)?
         }
     };
-    let taxonomy = taxonomy.with_items(&counts);
+    let found = Found {
+        taxonomy: found.taxonomy.with_items(&found.counts.items),
+        ..found
+    };
+    let taxonomy = &found.taxonomy;
+    let known_by = taxonomy
+        .calibration()
+        .map(|calibration| KnownBy::new(calibration, support));
+    let how = how(&args.method, known_by.as_ref(), found.stop);
+    let page = match (wanted, sink.folder()) {
+        (Some(wanted), Some(folder)) => {
+            let made = Made {
+                method: args.method.clone(),
+                how: how.clone(),
+                encoder: report::encoder_name(args, pile.input.images(), pile.encoder.as_deref()),
+                seed: global.seed,
+                seconds: start.elapsed().as_secs_f64(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            };
+            let mut report = wanted.describe(&found, &examples, made, global)?;
+            wanted.add_pictures(&mut report, &examples.images, pile.input.images(), global)?;
+            Some(report::write(&report, folder)?)
+        }
+        _ => None,
+    };
     if let Some(folder) = sink.folder() {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let of_examples = CalibrationOrigin {
@@ -72,21 +110,23 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
             encoder: pile.encoder,
             calibration: Some(given.map_or(of_examples, |given| given.made)),
         };
-        write_taxonomy(folder, &taxonomy, &made)?;
+        write_taxonomy(folder, taxonomy, &made)?;
     }
     let (folder, unsure) = (sink.folder().map(Path::to_owned), sink.unsure());
     sink.finish()?;
+    if let Some(page) = page {
+        page.commit()?;
+    }
     if !global.quiet {
-        let known_by = taxonomy
-            .calibration()
-            .map(|calibration| KnownBy::new(calibration, &support));
-        let how = how(&args.method, known_by.as_ref(), stop);
         anstream::eprint!("{}", summary::text(taxonomy.entries(), unsure, &how, start.elapsed()));
         if known_by.is_some_and(|known_by| known_by.is_little()) {
             anstream::eprintln!("More examples, or base classes (genus calibrate), make it surer.");
         }
         if let Some(folder) = folder {
             anstream::eprintln!("Written to {}", folder.display());
+            if !args.report.no_report {
+                anstream::eprintln!("Open {} in a browser", folder.join(report::FILE).display());
+            }
         }
     }
     Ok(())
@@ -129,6 +169,50 @@ fn examples_path(args: &Discover) -> &Path {
     path.unwrap_or(Path::new("the examples"))
 }
 
+/// The labelled examples, with what they are called.
+pub(crate) struct Examples {
+    pub(crate) support: Support,
+    pub(crate) ids: Vec<String>,
+    /// The images that they are, where they are images.
+    pub(crate) images: Vec<ImageItem>,
+}
+
+/// What a discovery found: the categories of all items, and the items that were clustered.
+pub(crate) struct Found {
+    pub(crate) task: Task,
+    pub(crate) taxonomy: Taxonomy,
+    pub(crate) counts: Counts,
+    pub(crate) stop: Stop,
+    /// What the queries of the task are called, the labels that they came with, and where they went.
+    pub(crate) ids: Vec<String>,
+    pub(crate) labels: Vec<Option<String>>,
+    pub(crate) assignments: Vec<Assignment>,
+}
+
+/// How many items each category got.
+pub(crate) struct Counts {
+    pub(crate) items: Vec<u64>,
+    /// Those of them that are unsure.
+    pub(crate) unsure: Vec<u64>,
+}
+
+impl Counts {
+    pub(crate) fn new(taxonomy: &Taxonomy) -> Self {
+        let none = vec![0; taxonomy.entries().len()];
+        Self {
+            items: none.clone(),
+            unsure: none,
+        }
+    }
+
+    pub(crate) fn add(&mut self, assignments: &[Assignment]) {
+        for assignment in assignments {
+            self.items[assignment.category] += 1;
+            self.unsure[assignment.category] += u64::from(assignment.score.unsure);
+        }
+    }
+}
+
 /// The pile: in memory when it can be clustered at once, else to be read again block by block.
 struct Pile {
     input: Input,
@@ -144,7 +228,7 @@ enum Rows {
 }
 
 /// Reads the examples and, up to `at_once` rows, the pile.
-fn read_input(args: &Discover, at_once: usize, global: &Global) -> Result<(Support, Pile), Failure> {
+fn read_input(args: &Discover, at_once: usize, global: &Global) -> Result<(Examples, Pile), Failure> {
     let mut embedder = Embedder::new(&args.images, global);
     match (&args.table, &args.support, &args.query) {
         (Some(table), ..) => {
@@ -163,17 +247,20 @@ fn read_input(args: &Discover, at_once: usize, global: &Global) -> Result<(Suppo
                 rows,
                 encoder,
             };
-            Ok((support_of(table, labelled)?, pile))
+            // What has no label is not looked for among the examples.
+            let images = pile.input.images().to_vec();
+            Ok((examples_of(table, labelled, images)?, pile))
         }
         (None, Some(support_path), Some(query)) => {
-            let examples = read_table(embedder.input(support_path, true)?.path())?;
+            let given = embedder.input(support_path, true)?;
+            let examples = read_table(given.path())?;
             let (made_by, examples) = (examples.encoder, examples.table);
             let input = embedder.input(query, false)?;
             let reader = TableReader::open(input.path())?;
             same_encoder((support_path, made_by.as_deref()), (query, reader.encoder()))?;
             let encoder = made_by.or_else(|| reader.encoder().map(str::to_owned));
-            let support = support_of(support_path, examples)?;
-            check_dim(support_path, support.features().dim(), query, reader.dim())?;
+            let examples = examples_of(support_path, examples, given.images().to_vec())?;
+            check_dim(support_path, examples.support.features().dim(), query, reader.dim())?;
             let rows = match reader.rows() {
                 Some(rows) if rows > at_once as u64 => Rows::Streamed(usize::try_from(rows).unwrap_or(usize::MAX)),
                 _ => read_up_to(input.path(), at_once, global)?,
@@ -184,7 +271,7 @@ fn read_input(args: &Discover, at_once: usize, global: &Global) -> Result<(Suppo
                 rows,
                 encoder,
             };
-            Ok((support, pile))
+            Ok((examples, pile))
         }
         _ => Err(Failure::Usage("name one TABLE, or both --support and --query".into())),
     }
@@ -280,7 +367,7 @@ impl Kept {
 }
 
 /// The examples of a file in which every row has a label.
-fn support_of(path: &Path, table: Table) -> Result<Support, Failure> {
+fn examples_of(path: &Path, table: Table, images: Vec<ImageItem>) -> Result<Examples, Failure> {
     let labels: Vec<String> = table
         .labels
         .into_iter()
@@ -295,7 +382,13 @@ fn support_of(path: &Path, table: Table) -> Result<Support, Failure> {
             })
         })
         .collect::<Result<_, _>>()?;
-    Support::new(table.features, &labels).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))
+    let support =
+        Support::new(table.features, &labels).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
+    Ok(Examples {
+        support,
+        ids: table.ids,
+        images,
+    })
 }
 
 fn make_task(args: &Discover, support: &Support, queries: Features) -> Result<Task, Failure> {
@@ -323,7 +416,7 @@ fn working<T>(global: &Global, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-fn assignments(discovery: &Discovery, taxonomy: &Taxonomy) -> Vec<Assignment> {
+pub(crate) fn assignments(discovery: &Discovery, taxonomy: &Taxonomy) -> Vec<Assignment> {
     let queries = discovery.categories().iter().zip(discovery.scores());
     let assignment = |(&category, &score)| Assignment {
         category: taxonomy.index_of(category),
@@ -370,7 +463,7 @@ fn two_step(
     stream: &Stream,
     subset: usize,
     sink: &mut Sink,
-) -> Result<(Taxonomy, Vec<u64>, Stop), Failure> {
+) -> Result<Found, Failure> {
     if !global.quiet {
         anstream::eprintln!(
             "{} items: clustering {} of them, assigning the rest",
@@ -424,24 +517,35 @@ fn two_step(
     } else {
         Vec::new()
     };
-    let mut counts = vec![0u64; taxonomy.entries().len()];
-    let mut next = 0;
+    let mut counts = Counts::new(&taxonomy);
+    let mut of_chosen = Vec::with_capacity(rows.len());
     stream.for_each(|first, block| {
         let mut found = taxonomy.assign(&block.features)?;
-        while next < decided.len() && rows[next] < first + block.len() {
-            found[rows[next] - first] = decided[next];
-            next += 1;
+        while let Some(row) = rows.get(of_chosen.len()).filter(|&&row| row < first + block.len()) {
+            let here = &mut found[row - first];
+            if let Some(&decided) = decided.get(of_chosen.len()) {
+                *here = decided;
+            }
+            of_chosen.push(*here);
         }
-        found.iter().for_each(|assignment| counts[assignment.category] += 1);
+        counts.add(&found);
         sink.write(&block.ids, &found, &taxonomy)?;
         bar.add(block.len() as u64);
         Ok(())
     })?;
-    Ok((taxonomy, counts, discovery.stop()))
+    Ok(Found {
+        task,
+        taxonomy,
+        counts,
+        stop: discovery.stop(),
+        ids: chosen.ids,
+        labels: chosen.labels,
+        assignments: of_chosen,
+    })
 }
 
 /// What a calibrated method went by.
-struct KnownBy<'a> {
+pub(crate) struct KnownBy<'a> {
     calibration: &'a Calibration,
     /// The fewest and the most examples of a class.
     shots: (usize, usize),
@@ -478,7 +582,7 @@ impl<'a> KnownBy<'a> {
 }
 
 /// The method, what it went by and how it came to its end, in words.
-fn how(method: &str, known_by: Option<&KnownBy>, stop: Stop) -> String {
+pub(crate) fn how(method: &str, known_by: Option<&KnownBy>, stop: Stop) -> String {
     let method = match known_by {
         None => method.to_owned(),
         Some(known_by) => format!("{method} {}", known_by.text()),

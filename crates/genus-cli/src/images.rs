@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use genus_data::{FeatureCache, FeatureWriter, ImageList, default_root, is_image_source, list_images};
+use genus_data::{FeatureCache, FeatureWriter, ImageItem, ImageList, default_root, is_image_source, list_images};
 use genus_lab::training::trained_encoder;
 use genus_lab::{Progress, image_source};
 use genus_vision::{
@@ -36,6 +36,8 @@ pub(crate) fn discard_temporary() {
 /// A feature file: the one that was named, or that of the images that were.
 pub(crate) struct Input {
     path: PathBuf,
+    /// The images that it is of.
+    images: Vec<ImageItem>,
     /// Keeps a file that was made for this run as long as it is needed.
     _temporary: Option<tempfile::TempDir>,
 }
@@ -45,8 +47,14 @@ impl Input {
     pub(crate) fn file(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
+            images: Vec::new(),
             _temporary: None,
         }
+    }
+
+    /// The images that the features are of; none when they came as a file.
+    pub(crate) fn images(&self) -> &[ImageItem] {
+        &self.images
     }
 
     /// The feature file.
@@ -85,7 +93,9 @@ impl<'a> Embedder<'a> {
                 item.id
             )));
         }
-        self.embedded(&list, path, None)
+        let mut input = self.embedded(&list, path, None)?;
+        input.images = list.items;
+        Ok(input)
     }
 
     /// The features of a list of images, or of one of their views, in a file made for this run.
@@ -111,6 +121,7 @@ impl<'a> Embedder<'a> {
         self.embed_view(list, source, &file, view)?;
         Ok(Input {
             path: file,
+            images: Vec::new(),
             _temporary: Some(folder),
         })
     }
@@ -155,10 +166,7 @@ impl<'a> Embedder<'a> {
         });
         bar.start(&what, list.items.len() as u64);
         let embedding = Embedding {
-            limits: Limits {
-                file_bytes: options.max_file_mb.saturating_mul(1 << 20),
-                pixels: options.max_megapixels.saturating_mul(1_000_000),
-            },
+            limits: limits(options),
             augmented: view,
             ..Embedding::default()
         };
@@ -216,6 +224,14 @@ impl<'a> Embedder<'a> {
             );
         }
         Ok(())
+    }
+}
+
+/// How large images may be.
+pub(crate) fn limits(options: &ImageOptions) -> Limits {
+    Limits {
+        file_bytes: options.max_file_mb.saturating_mul(1 << 20),
+        pixels: options.max_megapixels.saturating_mul(1_000_000),
     }
 }
 

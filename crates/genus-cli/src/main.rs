@@ -19,6 +19,7 @@ mod images;
 mod methods;
 mod output;
 mod progress;
+mod report;
 mod summary;
 mod train;
 

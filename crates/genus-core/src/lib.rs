@@ -35,6 +35,7 @@ mod discovery;
 pub mod eigen;
 pub mod episode;
 mod error;
+pub mod explain;
 mod features;
 mod linalg;
 mod matching;

@@ -49,5 +49,5 @@ pub use images::{
     read_manifest,
 };
 pub use split::{ResolvedSplit, Split};
-pub use table::{FeatureWriter, Table, TableFile, TableReader, read_table, same_encoder};
+pub use table::{FeatureWriter, Table, TableFile, TableReader, for_each_cell, read_table, same_encoder};
 pub use taxonomy::{Origin, read_taxonomy, write_taxonomy};

@@ -4,6 +4,7 @@
 //! them.
 
 mod arrays;
+mod column;
 pub(crate) mod csv;
 mod element;
 mod encoder;
@@ -28,6 +29,7 @@ use std::path::Path;
 use genus_core::{FeatureError, Features};
 
 use crate::error::{DataError, Place};
+pub use column::for_each_cell;
 pub use encoder::same_encoder;
 use source::{Block, Origin, Source};
 pub use writer::FeatureWriter;

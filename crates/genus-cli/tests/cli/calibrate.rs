@@ -88,6 +88,7 @@ fn from_base_classes_to_further_items() {
             "assignments.csv",
             "calibration.safetensors",
             "centres.safetensors",
+            "report.html",
             "taxonomy.toml"
         ]
     );

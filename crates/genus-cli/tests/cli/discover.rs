@@ -230,13 +230,14 @@ fn the_folder_holds_the_assignments_and_the_taxonomy() {
     let printed = folder.genus(FILES).success();
     let outcome = folder.genus(&format!("{FILES} --out result")).success();
     assert_eq!(outcome.text(), "", "the results are in the folder");
-    assert!(outcome.stderr.ends_with("Written to result\n"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("Written to result\n"), "{}", outcome.stderr);
     assert_eq!(
         folder.names("result"),
         [
             "assignments.csv",
             "calibration.safetensors",
             "centres.safetensors",
+            "report.html",
             "taxonomy.toml"
         ]
     );
@@ -271,6 +272,7 @@ fn a_second_run_replaces_the_results_of_the_first() {
             "assignments.csv",
             "calibration.safetensors",
             "centres.safetensors",
+            "report.html",
             "taxonomy.toml"
         ]
     );
@@ -284,7 +286,7 @@ fn a_second_run_replaces_the_results_of_the_first() {
         .genus(&format!("{FILES} --out a/b/result --format jsonl"))
         .success();
     assert_eq!(folder.read("a/b/result/notes.txt"), "mine");
-    assert_eq!(folder.names("a/b/result").len(), 6);
+    assert_eq!(folder.names("a/b/result").len(), 7);
 }
 
 #[test]

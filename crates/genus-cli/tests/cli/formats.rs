@@ -96,6 +96,7 @@ fn jsonl_has_an_object_a_row() {
             "assignments.jsonl",
             "calibration.safetensors",
             "centres.safetensors",
+            "report.html",
             "taxonomy.toml"
         ]
     );
@@ -142,6 +143,7 @@ fn parquet_has_the_same_rows() {
             "assignments.parquet",
             "calibration.safetensors",
             "centres.safetensors",
+            "report.html",
             "taxonomy.toml"
         ]
     );

@@ -18,6 +18,7 @@ mod images;
 mod mistakes;
 mod paper;
 mod pipes;
+mod report;
 mod support;
 mod train;
 mod two_step;

@@ -177,6 +177,11 @@ impl Calibration {
         self.cut.variance
     }
 
+    /// The probability below which an item that was sorted with others is unsure.
+    pub fn doubt(&self) -> f64 {
+        self.doubt
+    }
+
     /// The number of features that it is of.
     pub fn dim(&self) -> usize {
         self.space.dim()

@@ -1,5 +1,5 @@
-//! CSV: a header, then a row a line. `id`, `label` and `encoder` may be there; the features are one column `embedding`
-//! with a list in every cell, or else all the other columns.
+//! CSV: a header, then a row a line. `id`, `label`, `encoder`, `text` and `truth` may be there; the features are one column
+//! `embedding` with a list in every cell, or else all the other columns.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,6 +14,9 @@ use crate::error::{DataError, Place};
 
 const HEADER_NEEDED: &str =
     "the first line must name the columns, for example \"id,label,f0,f1\" or \"id,label,embedding\"";
+
+/// Columns that are for people and never features.
+const BESIDE: [&str; 2] = ["text", "truth"];
 
 /// Opens a `.csv` file and reads its header.
 pub(super) fn open(origin: Origin, file: File) -> Result<Box<dyn Source>, DataError> {
@@ -69,6 +72,7 @@ impl Columns {
             Some(_) => Vec::new(),
             None => (0..names.len())
                 .filter(|&column| ![id, label, encoder].contains(&Some(column)))
+                .filter(|&column| !BESIDE.contains(&names[column].as_str()))
                 .collect(),
         };
         if list.is_none() && features.is_empty() {
@@ -116,7 +120,7 @@ impl Rows for CsvRows {
             let name = &columns.names[column];
             refuse(format!(
                 "column \"{name}\" holds \"{}\" where a number is needed; correct it, or remove the column if \
-                 it is no feature",
+                 it is no feature (a column of texts may be called text)",
                 shortened(cell)
             ))
         };

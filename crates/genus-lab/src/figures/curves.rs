@@ -1,7 +1,7 @@
 //! Lines with their intervals: what an accuracy does when a setting changes.
 
-use super::palette::{colours, for_text};
 use super::svg::{AXIS, GRID, INK, MARGIN, Mark, Num, SOFT, Svg, decimals, escape, fit, shape, text_width};
+use genus_report::palette::{colours, for_text};
 
 /// Values along one setting, one line for every method.
 #[derive(Clone, Debug, PartialEq)]

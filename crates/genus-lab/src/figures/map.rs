@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use genus_core::{Category, Kind};
 
-use super::palette::colours;
 use super::svg::{INK, MARGIN, Mark, SOFT, Svg, fit, shape, text_width};
+use genus_report::palette::colours;
 
 /// Maps of episodes: a row an episode, a column a view of it (the truth, one method, another).
 #[derive(Clone, Debug, PartialEq)]

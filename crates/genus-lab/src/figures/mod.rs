@@ -31,7 +31,6 @@
 mod confusion;
 mod curves;
 mod map;
-mod palette;
 mod pca;
 mod projection;
 mod svg;

@@ -10,6 +10,7 @@ mod orientation;
 mod ppm;
 mod resize;
 mod source;
+mod thumbnail;
 mod tiff;
 mod transform;
 mod webp;

@@ -17,7 +17,7 @@ const MOST: usize = 96;
 ///
 /// After the first six, every further colour is the one of a fixed set that lies farthest from all before, where the
 /// distance of two colours is the smallest among normal sight, red blindness and green blindness.
-pub(super) fn colours(count: usize) -> Vec<String> {
+pub fn colours(count: usize) -> Vec<String> {
     let mut chosen: Vec<[u8; 3]> = FIRST.to_vec();
     let candidates = candidates();
     let views: Vec<_> = candidates.iter().map(|&colour| seen(colour)).collect();
@@ -37,7 +37,7 @@ pub(super) fn colours(count: usize) -> Vec<String> {
 }
 
 /// A darker tone of a colour, in which text is readable on white.
-pub(super) fn for_text(colour: &str) -> String {
+pub fn for_text(colour: &str) -> String {
     let part = |at: usize| {
         colour
             .get(at..at + 2)
@@ -53,7 +53,7 @@ pub(super) fn for_text(colour: &str) -> String {
 }
 
 /// The shade of a share from 0 to 1: from almost white to dark blue.
-pub(super) fn shade(share: f64) -> String {
+pub fn shade(share: f64) -> String {
     const STOPS: [[f64; 3]; 5] = [
         [236.0, 242.0, 249.0],
         [181.0, 210.0, 235.0],

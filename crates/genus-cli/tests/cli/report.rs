@@ -1,0 +1,333 @@
+//! `report.html`: that it is written, and that what it says is what was found.
+
+use serde_json::Value;
+
+use super::images::{ENCODER, folder as folder_of_images};
+use super::support::{Folder, Item, animals, csv, parse_csv, unlabelled};
+
+const FILES: &str = "discover --support support.csv --query pile.csv --method shc";
+
+/// The block of data of a page.
+fn block(page: &str, id: &str) -> Value {
+    let start = format!("<script type=\"application/json\" id=\"{id}\">");
+    let (_, after) = page.split_once(&start).unwrap_or_else(|| panic!("no block {id}"));
+    serde_json::from_str(after.split_once("</script>").unwrap().0).unwrap()
+}
+
+fn data(folder: &Folder, out: &str) -> Value {
+    block(&folder.read(&format!("{out}/report.html")), "data")
+}
+
+fn texts(values: &Value) -> Vec<&str> {
+    values.as_array().unwrap().iter().map(|v| v.as_str().unwrap()).collect()
+}
+
+fn items(data: &Value) -> u64 {
+    data["categories"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["items"].as_u64().unwrap())
+        .sum()
+}
+
+#[test]
+fn a_report_shows_what_was_found() {
+    let folder = Folder::with_animals();
+    let outcome = folder.genus(&format!("{FILES} --out result --seed 4")).success();
+    assert!(
+        outcome
+            .stderr
+            .ends_with("Written to result\nOpen result/report.html in a browser\n"),
+        "{}",
+        outcome.stderr
+    );
+    let data = data(&folder, "result");
+    assert_eq!((data["title"].as_str(), items(&data)), (Some("pile.csv"), 20));
+    assert_eq!(data["made"]["method"], "shc");
+    assert_eq!(data["made"]["seed"], "4");
+    // Every item is in the sheet of its category, with its score.
+    let rows = parse_csv(&folder.read("result/assignments.csv"));
+    let mut at = 0;
+    for (category, length) in data["categories"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(data["sheets"].as_array().unwrap())
+    {
+        assert_eq!(category["items"], *length);
+        for _ in 0..length.as_u64().unwrap() {
+            let id = data["items"]["id"][at].as_str().unwrap();
+            let row = rows.iter().find(|row| row.id == id).unwrap();
+            assert_eq!(category["name"], row.category.as_str());
+            assert_eq!(category["known"], row.kind == "known");
+            assert!((data["items"]["score"][at].as_f64().unwrap() - row.score()).abs() < 1e-4);
+            assert!((data["items"]["margin"][at].as_f64().unwrap() - row.margin()).abs() < 1e-4);
+            assert!(data["items"]["places"][at][0].is_i64());
+            at += 1;
+        }
+    }
+    assert_eq!(at, rows.len());
+    assert_eq!(data["examples"].as_array().unwrap().len(), 9);
+    // The tree was cut where two known classes would have met.
+    assert!(data["why"]["cut"].is_f64() && data["why"]["tree"]["merges"].as_array().unwrap().len() > 4);
+    assert_eq!(data["why"]["nearest"].as_array().unwrap().len(), 5);
+    assert_eq!(data["truth"], Value::Null);
+    // Other methods have no tree, and calibrated ones a limit of doubt.
+    folder
+        .genus("discover --support support.csv --query pile.csv --method ukc --out ukc")
+        .success();
+    assert_eq!(self::data(&folder, "ukc")["why"]["tree"], Value::Null);
+    folder
+        .genus("discover --support support.csv --query pile.csv --out calibrated")
+        .success();
+    let calibrated = self::data(&folder, "calibrated");
+    assert!(calibrated["why"]["doubt"].is_f64() && calibrated["why"]["tree"].is_object());
+    assert!(calibrated["items"]["probability"][0].is_f64());
+}
+
+#[test]
+fn it_is_left_out_when_it_is_not_wanted() {
+    let folder = Folder::with_animals();
+    let outcome = folder.genus(&format!("{FILES} --out result --no-report")).success();
+    assert!(!outcome.stderr.contains("browser"));
+    assert!(!folder.names("result").contains(&"report.html".to_owned()));
+    for options in [
+        "--no-report",
+        "--truth label",
+        "--text text",
+        "--out r --no-report --truth label",
+    ] {
+        assert_eq!(folder.genus(&format!("{FILES} {options}")).code, Some(2), "{options}");
+    }
+}
+
+#[test]
+fn the_truth_comes_from_a_table_or_from_the_pile() {
+    let folder = Folder::with_animals();
+    let (_, pile) = animals();
+    let right = |data: &Value| {
+        let truth = &data["truth"];
+        assert_eq!(
+            (&truth["all"], &truth["old"], &truth["new"]),
+            (&1.0.into(), &1.0.into(), &1.0.into()),
+            "{truth}"
+        );
+        assert_eq!(texts(&truth["classes"]), ["ant", "bee", "cow", "owl", "yak"]);
+        assert_eq!(data["items"]["mistakes"], serde_json::json!([]));
+    };
+    let rows: String = pile
+        .iter()
+        .map(|item| format!("{},{}\n", item.id, item.label))
+        .collect();
+    for column in ["truth", "label"] {
+        folder.write("truth.csv", format!("id,{column}\n{rows}"));
+        folder
+            .genus(&format!("{FILES} --out {column} --truth truth.csv"))
+            .success();
+        right(&data(&folder, column));
+    }
+    // The labels of the pile itself.
+    folder.write("labelled.csv", csv(&pile));
+    let own = "discover --support support.csv --query labelled.csv --method shc --truth label --out own";
+    folder.genus(own).success();
+    right(&data(&folder, "own"));
+    // A column of any name, of the pile or of one table with everything.
+    let (support, _) = animals();
+    let line = |item: &Item, label: &str| {
+        let numbers: Vec<String> = item.row.iter().map(f32::to_string).collect();
+        format!(
+            "{{\"id\": \"{}\", \"label\": \"{label}\", \"species\": \"{}\", \"says\": \"I am {}\", \"embedding\": [{}]}}\n",
+            item.id,
+            item.label,
+            item.label,
+            numbers.join(",")
+        )
+    };
+    // The two have ids in common.
+    let example = |item: &Item| {
+        line(
+            &Item {
+                id: format!("example {}", item.id),
+                ..item.clone()
+            },
+            &item.label,
+        )
+    };
+    let table: String = support
+        .iter()
+        .map(example)
+        .chain(pile.iter().map(|item| line(item, "")))
+        .collect();
+    folder.write("table.jsonl", table);
+    folder
+        .genus("discover table.jsonl --method shc --truth species --text says --out table")
+        .success();
+    let data = data(&folder, "table");
+    right(&data);
+    for (id, text) in texts(&data["items"]["id"])
+        .into_iter()
+        .zip(texts(&data["items"]["text"]))
+    {
+        assert_eq!(text, format!("I am {}", id.split('-').next().unwrap()));
+    }
+    assert_eq!(data["examples"][0]["text"], "I am ant");
+}
+
+#[test]
+fn mistakes_are_found_and_items_without_a_truth_are_not_judged() {
+    let folder = Folder::with_animals();
+    folder.write("truth.csv", "id,truth\nant-0,bee\nant-1,ant\nowl-0,owl\n");
+    folder
+        .genus(&format!("{FILES} --out result --truth truth.csv"))
+        .success();
+    let data = data(&folder, "result");
+    assert_eq!(data["truth"]["judged"], 3);
+    assert_eq!(
+        (&data["truth"]["old"], &data["truth"]["new"]),
+        (&0.5.into(), &1.0.into())
+    );
+    let wrong = data["items"]["mistakes"].as_array().unwrap();
+    assert_eq!(wrong.len(), 1);
+    assert_eq!(data["items"]["id"][wrong[0].as_u64().unwrap() as usize], "ant-0");
+}
+
+#[test]
+fn a_text_of_a_plain_csv_is_no_feature() {
+    let folder = Folder::with_animals();
+    let (_, pile) = animals();
+    let plain = csv(&unlabelled(&pile));
+    let with_texts: String = plain
+        .lines()
+        .enumerate()
+        .map(|(at, line)| match at {
+            0 => format!("{line},text,truth\n"),
+            _ => format!("{line},\"<b>says</b>, {at}\",7\n"),
+        })
+        .collect();
+    folder.write("texts.csv", with_texts);
+    let without = folder.genus(FILES).rows();
+    let command = "discover --support support.csv --query texts.csv --method shc";
+    assert_eq!(folder.genus(command).rows(), without);
+    folder.genus(&format!("{command} --text text --out result")).success();
+    let page = folder.read("result/report.html");
+    assert!(!page.contains("<b>says"));
+    assert!(texts(&block(&page, "data")["items"]["text"]).contains(&"<b>says</b>, 20"));
+}
+
+#[test]
+fn what_is_not_there_is_said_before_any_work() {
+    let folder = Folder::with_animals();
+    folder.write("truth.csv", "id,kind\nant-0,bee\n");
+    folder.write("other.csv", "id,truth\nnobody,bee\n");
+    folder.fails(
+        &format!("{FILES} --out fresh --truth truth.csv"),
+        &["truth.csv", "no column \"truth\" or \"label\"", "id, kind"],
+    );
+    folder.fails(
+        &format!("{FILES} --out fresh --truth species"),
+        &["pile.csv", "no column \"species\"", "no file species"],
+    );
+    folder.fails(
+        &format!("{FILES} --out fresh --truth other.csv"),
+        &["other.csv", "not one of its ids"],
+    );
+    folder.fails(
+        &format!("{FILES} --out fresh --truth label"),
+        &["the pile has no labels"],
+    );
+    folder.write("pile.npy", super::support::npy(&animals().1));
+    folder.fails(
+        "discover --support support.csv --query pile.npy --out fresh --text says",
+        &["pile.npy", "no column \"says\"", ".csv, .jsonl or .parquet"],
+    );
+}
+
+#[test]
+fn images_are_shown_small() {
+    let folder = folder_of_images();
+    let command = format!("discover --method shc --support labelled --query photos {ENCODER} --out result");
+    folder.genus(&command).success();
+    let page = folder.read("result/report.html");
+    let data = block(&page, "data");
+    assert_eq!(data["things"][1], "images");
+    assert_eq!(data["made"]["encoder"], "vit:heads=2,size=32");
+    let mut pictures = 0;
+    for (category, length) in data["sheets"].as_array().unwrap().iter().enumerate() {
+        if length != 0 {
+            let own = block(&page, &format!("pictures-{category}"));
+            assert!(
+                own.as_object()
+                    .unwrap()
+                    .values()
+                    .all(|p| p.as_str().unwrap().starts_with("data:image/jpeg;base64,/9j/"))
+            );
+            pictures += own.as_object().unwrap().len();
+        }
+    }
+    // 24 photos and three examples of two classes.
+    assert_eq!(pictures, 30);
+    // The folders say what the images are.
+    let command =
+        format!("discover --method shc --support labelled --query labelled {ENCODER} --truth label --out own");
+    folder.genus(&command).success();
+    assert_eq!(self::data(&folder, "own")["truth"]["old"], 1.0);
+}
+
+#[test]
+fn a_large_pile_is_shown_by_those_that_were_clustered() {
+    let folder = Folder::with_animals();
+    folder.genus(&format!("{FILES} --subset 15 --out result")).success();
+    let data = data(&folder, "result");
+    assert_eq!(items(&data), 20);
+    assert_eq!(data["items"]["id"].as_array().unwrap().len(), 15);
+    let rows = parse_csv(&folder.read("result/assignments.csv"));
+    for category in data["categories"].as_array().unwrap() {
+        let of = rows
+            .iter()
+            .filter(|row| category["name"] == row.category.as_str())
+            .count();
+        assert_eq!(category["items"], of);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_page_but_for_the_time() {
+    let folder = Folder::with_animals();
+    let page = |threads: usize| {
+        folder
+            .genus(&format!("{FILES} --threads {threads} --out result"))
+            .success();
+        let page = folder.read("result/report.html");
+        let (before, after) = page.split_once("\"seconds\":").unwrap();
+        format!("{before}{}", after.split_once(',').unwrap().1)
+    };
+    assert!(page(1) == page(2));
+}
+
+#[test]
+fn the_demo_leaves_a_page() {
+    let folder = Folder::new();
+    let outcome = folder.genus("demo --out a/digits").success();
+    assert!(outcome.text().contains("Open a/digits/report.html in a browser."));
+    let page = folder.read("a/digits/report.html");
+    let data = block(&page, "data");
+    assert_eq!(items(&data), 1715);
+    assert_eq!(data["truth"]["judged"], 1715);
+    assert_eq!(data["things"][1], "digits");
+    let first = block(&page, "pictures-0");
+    let (examples, digits): (Vec<_>, Vec<_>) = first
+        .as_object()
+        .unwrap()
+        .iter()
+        .partition(|(key, _)| key.starts_with('e'));
+    assert_eq!(examples.len(), 5);
+    assert!(
+        !digits.is_empty()
+            && digits
+                .iter()
+                .all(|(_, p)| p.as_str().unwrap().starts_with("data:image/png;base64,iVBORw"))
+    );
+    folder.write("taken", "a file");
+    folder.fails("demo --out taken/digits", &["taken/digits", "--out"]);
+}

@@ -1,0 +1,69 @@
+// What was found, in a sentence, a bar and a list.
+
+{
+  const of = (known) => categories.filter((category) => category.known === known);
+  const sure = (list) => list.reduce((sum, category) => sum + category.items - category.unsure, 0);
+  const [known, found] = [of(true), of(false)];
+  const [inKnown, inNew] = [sure(known), sure(found)];
+  const doubtful = total - inKnown - inNew;
+  const n = (text) => el("span", { class: "number" }, text);
+
+  const parts = [];
+  const classes = `your ${number(known.length)} ${plural(known.length, "class", "classes")}`;
+  if (inKnown > 0) parts.push([n(number(inKnown)), ` ${plural(inKnown, "is", "are")} of ${classes}`]);
+  else parts.push([`none is of ${classes}`]);
+  if (inNew > 0) parts.push([n(number(inNew)), ` ${plural(inNew, "forms", "form")} `, n(number(found.length)), ` new ${plural(found.length, "group", "groups")}`]);
+  if (doubtful > 0) parts.push([n(number(doubtful)), ` ${plural(doubtful, "fits", "fit")} nowhere`]);
+  const sentence = [`Of ${things(total)}, `];
+  parts.forEach((part, at) => {
+    if (at > 0) sentence.push(at === parts.length - 1 ? (parts.length > 2 ? ", and " : " and ") : ", ");
+    sentence.push(...part);
+  });
+  sentence.push(".");
+  if (inNew === 0) sentence.push(el("span", { class: "tail" }, " Nothing new was found."));
+
+  const bar = el("div", { class: "bar", role: "group", "aria-label": "Shares of the categories" });
+  categories.forEach((category, at) => {
+    const count = category.items - category.unsure;
+    if (count === 0) return;
+    bar.append(el("button", {
+      type: "button", class: category.known ? "known" : "new", "--c": category.colour, style: { flexGrow: String(count) },
+      title: `${category.name}: ${things(count)}`, "aria-label": `${category.name}: ${things(count)}`, onclick: () => goToSheet(at),
+    }));
+  });
+  if (doubtful > 0) bar.append(el("span", { class: "doubt", style: { flexGrow: String(doubtful) }, title: `${things(doubtful)} that fit nowhere` }));
+  const key = el("div", { class: "key" },
+    el("span", null, el("i", { class: "swatch" }), "classes you named"),
+    found.length > 0 ? el("span", null, el("i", { class: "swatch new" }), "new groups") : null,
+    doubtful > 0 ? el("span", null, el("i", { class: "swatch doubt" }), "fit nowhere, put with their best guess") : null);
+
+  /** Every category with its most typical pictures, or by its name alone. */
+  function glance() {
+    const list = el("ul", { class: `glance${pictured ? "" : " bare"}` });
+    const most = pictured ? 24 : 60;
+    categories.slice(0, most).forEach((category, at) => {
+      const cover = pictured ? el("div", { class: "cover" }) : null;
+      list.append(el("li", null, el("a", { href: `#sheet-${at}`, onclick: (e) => { e.preventDefault(); goToSheet(at); } }, cover,
+        el("div", { class: "name" }, mark(at), name(category.name), el("span", { class: "count" }, number(category.items))))));
+      if (cover) whenNear(cover, () => cover.append(...covers(at, 3)));
+    });
+    if (categories.length > most) list.append(el("li", { class: "soft small" }, `and ${number(categories.length - most)} more below`));
+    return list;
+  }
+
+  const { made } = data;
+  const fact = (term, value) => (value ? [el("div", null, el("dt", null, term), el("dd", null, value))] : []);
+  const seconds = made.seconds < 90 ? `${made.seconds.toFixed(1)} s` : `${Math.round(made.seconds / 60)} min`;
+  const facts = el("dl", { class: "facts" },
+    fact("Method", made.how || made.method), fact("Encoder", made.encoder ?? "not named"), fact("Examples", number(examples.length)),
+    fact("Seed", made.seed), fact("Time", seconds));
+
+  $("overview").append(
+    el("p", { class: "eyebrow" }, name(data.title), ", sorted"),
+    el("h1", { class: "lede" }, sentence), bar, key, glance(), facts);
+  if (shown < total) {
+    $("overview").append(el("p", { class: "note" },
+      `This page shows ${things(shown)} drawn at random out of ${number(total)}. They were looked at closely, and the others were put with them; every one is in the assignments.`));
+  }
+  document.querySelector("footer").append(`Made by Genus ${made.version}. This page is one file: it needs no network and tells nobody anything.`);
+}
