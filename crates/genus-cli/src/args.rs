@@ -7,10 +7,10 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use genus_core::episode::{ShortClasses, Tail};
+use genus_core::projection::Projection;
 use genus_core::{CentreNorm, Prototypes};
 use genus_data::Format;
 use genus_data::datasets::Images;
-use genus_lab::figures::Projection;
 use genus_lab::training::Blocks;
 use genus_lab::{ALPHAS, THRESHOLDS};
 

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use genus_core::episode::{Shape, ShortClasses};
+use genus_core::projection::Projection;
 use genus_data::{AtomicFile, DataError};
 use serde::{Deserialize, Serialize};
 
 use crate::charts::Figure;
-use crate::figures::Projection;
 use crate::machine::Machine;
 use crate::report::Report;
 use crate::{Bench, Dataset, Experiment, LabError, LargeSettings, Progress};
