@@ -9,8 +9,8 @@ use clap_complete::Shell;
 use genus_core::episode::{ShortClasses, Tail};
 use genus_core::projection::Projection;
 use genus_core::{CentreNorm, Prototypes};
-use genus_data::Format;
 use genus_data::datasets::Images;
+use genus_data::{Export, Format, Link};
 use genus_lab::training::Blocks;
 use genus_lab::{ALPHAS, THRESHOLDS};
 
@@ -124,6 +124,8 @@ Examples:
   genus discover table.parquet --calibration base.safetensors
   genus discover table.parquet --method ukc:alpha=1.3 --seed 7
   genus discover --support s.csv --query millions.parquet --subset 5000 --out result
+  genus discover --support labelled/ --query photos/ --sort-into sorted --link hard
+  genus discover --support labelled/ --query photos/ --out result --export label-studio
 
 Output (CSV to the standard output, or DIR/assignments.* with --out):
   id,category,kind,score,margin,probability
@@ -160,6 +162,8 @@ pub(crate) struct Discover {
     pub(crate) images: ImageOptions,
     #[command(flatten)]
     pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) next: NextSteps,
 }
 
 /// Assign further items to the categories of a taxonomy
@@ -191,6 +195,8 @@ pub(crate) struct Assign {
     pub(crate) images: ImageOptions,
     #[command(flatten)]
     pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) next: NextSteps,
 }
 
 /// Learn from base classes how far items of one class lie apart
@@ -865,6 +871,22 @@ pub(crate) struct Output {
     /// Format of the assignments: csv, jsonl or parquet
     #[arg(long, short, default_value_t = Format::Csv, value_name = "FORMAT")]
     pub(crate) format: Format,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Next steps, for images and tables whose ids are paths")]
+pub(crate) struct NextSteps {
+    /// Make a folder for every category in this one, with links to its files; unsure ones are in unsure/, by their best guess.
+    /// Nothing is moved or replaced, and links that are there already stay
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sort_into: Option<PathBuf>,
+    /// What --sort-into makes: symbolic links, hard links or copies
+    #[arg(long, default_value_t = Link::Sym, value_name = "sym|hard|copy", requires = "sort_into")]
+    pub(crate) link: Link,
+    /// Write files for another program too; may be given several times. label-studio (tasks with predictions) and fiftyone go
+    /// into --out, imagefolder (metadata.csv for Hugging Face datasets) into --sort-into
+    #[arg(long, value_name = "label-studio|fiftyone|imagefolder")]
+    pub(crate) export: Vec<Export>,
 }
 
 /// See Genus sort handwritten digits, five of them never labelled

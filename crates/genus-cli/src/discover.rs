@@ -18,6 +18,7 @@ use crate::blocks;
 use crate::calibrate::{Given, knowledge};
 use crate::failure::Failure;
 use crate::images::{Embedder, Input};
+use crate::next_steps::NextSteps;
 use crate::output::Sink;
 use crate::progress::Bar;
 use crate::summary;
@@ -30,7 +31,13 @@ const SUBSET: usize = 5_000;
 pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
     let start = Instant::now();
     let (method, given) = make_method(args, global)?;
-    let mut sink = Sink::open(&args.output)?;
+    let pile_path = args
+        .query
+        .as_deref()
+        .or(args.table.as_deref())
+        .unwrap_or(Path::new("the pile"));
+    let next = NextSteps::new(&args.next, &args.output, pile_path, &args.method)?;
+    let mut sink = Sink::open(&args.output, next)?;
     let at_once = args.subset.map_or(AT_ONCE, |subset| subset.get());
     let subset = args.subset.map_or(SUBSET, |subset| subset.get());
     let (support, pile) = read_input(args, at_once, global)?;
@@ -57,6 +64,7 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
         }
     };
     let taxonomy = taxonomy.with_items(&counts);
+    sink.plan(&pile.input)?;
     if let Some(folder) = sink.folder() {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let of_examples = CalibrationOrigin {
@@ -75,7 +83,7 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
         write_taxonomy(folder, &taxonomy, &made)?;
     }
     let (folder, unsure) = (sink.folder().map(Path::to_owned), sink.unsure());
-    sink.finish()?;
+    let planned = sink.finish()?;
     if !global.quiet {
         let known_by = taxonomy
             .calibration()
@@ -89,7 +97,7 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
             anstream::eprintln!("Written to {}", folder.display());
         }
     }
-    Ok(())
+    planned.run(global)
 }
 
 /// The method, and the calibration that it was given.

@@ -1,5 +1,6 @@
 //! Images wherever features are taken: they are embedded on the way in, each once.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,6 +37,8 @@ pub(crate) fn discard_temporary() {
 /// A feature file: the one that was named, or that of the images that were.
 pub(crate) struct Input {
     path: PathBuf,
+    /// The files of the images, by their ids; none for a feature file.
+    files: Option<HashMap<String, PathBuf>>,
     /// Keeps a file that was made for this run as long as it is needed.
     _temporary: Option<tempfile::TempDir>,
 }
@@ -45,6 +48,7 @@ impl Input {
     pub(crate) fn file(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
+            files: None,
             _temporary: None,
         }
     }
@@ -52,6 +56,18 @@ impl Input {
     /// The feature file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The file of an item: the image, or what its id names, from here or from where the feature file is.
+    pub(crate) fn file_of(&self, id: &str) -> Option<PathBuf> {
+        match &self.files {
+            Some(files) => files.get(id).cloned(),
+            None => {
+                let beside = self.path.parent().map(|folder| folder.join(id));
+                let places = [Some(PathBuf::from(id)), beside];
+                places.into_iter().flatten().find(|path| path.is_file())
+            }
+        }
     }
 }
 
@@ -111,6 +127,12 @@ impl<'a> Embedder<'a> {
         self.embed_view(list, source, &file, view)?;
         Ok(Input {
             path: file,
+            files: Some(
+                list.items
+                    .iter()
+                    .map(|item| (item.id.clone(), item.path.clone()))
+                    .collect(),
+            ),
             _temporary: Some(folder),
         })
     }

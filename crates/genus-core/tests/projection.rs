@@ -195,7 +195,7 @@ fn projections_have_names_and_sizes() {
     assert_eq!("umap".parse::<Projection>(), Err("one of tsne, pca".into()));
     let tsne = |count| Projection::Tsne.for_count(count);
     assert_eq!(
-        [4, 5, 50_000, 50_001].map(tsne),
+        [4, 5, 30_000, 30_001].map(tsne),
         [Projection::Pca, Projection::Tsne, Projection::Tsne, Projection::Pca]
     );
     assert_eq!(Projection::Pca.for_count(100), Projection::Pca);

@@ -11,7 +11,7 @@ use safetensors::tensor::{Dtype, TensorView};
 use super::support::Folder;
 
 const DIM: usize = 16;
-const ENCODER: &str = "--encoder vit:heads=2,size=32 --weights tiny.safetensors";
+pub(crate) const ENCODER: &str = "--encoder vit:heads=2,size=32 --weights tiny.safetensors";
 
 /// Numbers that depend on a name and a place only.
 fn made_up(name: &str, count: usize) -> Vec<f32> {
@@ -94,7 +94,7 @@ const COLOURS: [(&str, [u8; 3]); 4] = [
 ];
 
 /// A folder with the weights, examples of red and green, and photos of red, green, blue and grey.
-fn folder() -> Folder {
+pub(crate) fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("tiny.safetensors", tiny_vit(4));
     for (number, (name, colour)) in COLOURS.into_iter().enumerate() {

@@ -32,7 +32,7 @@ impl Projection {
     /// Every way.
     pub const ALL: &[Self] = &[Self::Tsne, Self::Pca];
 
-    /// The way that [`Self::points`] takes with so many points: t-SNE is for 5 up to 50,000 of them, and with fewer or
+    /// The way that [`Self::points`] takes with so many points: t-SNE is for 5 up to 30,000 of them, and with fewer or
     /// more it is PCA.
     pub fn for_count(self, points: usize) -> Self {
         match self {

@@ -20,10 +20,10 @@ use self::pairs::Pairs;
 
 /// With fewer points there are no neighbours to keep.
 pub(super) const FEWEST: usize = 5;
-/// With more points it would take minutes, and a map of them shows little but density.
-pub(super) const MOST: usize = 50_000;
-/// Up to so many points all pairs are as fast as the tree.
-const PAIRS_UP_TO: usize = 1_000;
+/// With more points it would take more than a minute, and a map of them shows little but density.
+pub(super) const MOST: usize = 30_000;
+/// Up to so many points all pairs are about as fast as the tree.
+const PAIRS_UP_TO: usize = 300;
 
 /// To so many neighbours a point is close.
 const PERPLEXITY: f64 = 30.0;
