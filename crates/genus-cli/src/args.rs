@@ -717,6 +717,8 @@ pub(crate) struct PaperBench {
     pub(crate) short_classes: ShortClasses,
     #[command(flatten)]
     pub(crate) episodes: Episodes,
+    #[command(flatten)]
+    pub(crate) page: PageFile,
 }
 
 #[derive(Debug, clap::Args)]
@@ -808,6 +810,15 @@ pub(crate) struct TrialOptions {
     /// Write the results as JSON too
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) page: PageFile,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PageFile {
+    /// Write one self-contained page (HTML) with the tables, the charts and this command too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
 }
 
 /// The classes of an episode.

@@ -37,3 +37,4 @@ mod svg;
 pub use confusion::Confusion;
 pub use curves::{Curve, CurveChart, CurvePoint};
 pub use map::{MapGrid, MapPanel, MapRow};
+pub(crate) use svg::escape;
