@@ -190,7 +190,8 @@ impl Writer {
     }
 
     fn paragraph(&mut self, text: &str) {
-        self.push(&format!("<p>{}</p>\n", escape(text)));
+        // The marks of code are for Markdown.
+        self.push(&format!("<p>{}</p>\n", escape(&text.replace('`', ""))));
     }
 
     fn list(&mut self, items: &[String]) {
@@ -365,7 +366,7 @@ impl Settings {
             "threshold" => {
                 format!("SHC with other values of t: clusters of more than t items are kept as they are. {task}")
             }
-            "ablation" => format!("The method `calibrated` without one of its parts at a time. {task}"),
+            "ablation" => format!("The method calibrated without one of its parts at a time. {task}"),
             "backbones" => format!("The same methods on the features of several encoders. {task}"),
             "transfer" => format!("Encoders that were trained on one data set, tested on others. {task}"),
             _ => task,
