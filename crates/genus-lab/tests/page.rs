@@ -20,8 +20,7 @@ fn dataset(name: &str) -> Dataset {
             labels.push(Some(format!("{name} {class}")));
         }
     }
-    let data = Dataset::new(name, Features::from_rows(rows).unwrap(), &labels, None).unwrap();
-    data
+    Dataset::new(name, Features::from_rows(rows).unwrap(), &labels, None).unwrap()
 }
 
 fn bench() -> Bench {
@@ -80,7 +79,8 @@ fn texts(node: Node, tag: &str) -> Vec<String> {
     found
         .map(|node| {
             node.descendants()
-                .filter_map(|node| node.is_text().then(|| node.text().unwrap()))
+                .filter(Node::is_text)
+                .filter_map(|node| node.text())
                 .collect()
         })
         .collect()

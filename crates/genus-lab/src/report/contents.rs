@@ -19,10 +19,13 @@ pub(super) struct Contents {
     pub(super) other: Table,
 }
 
+/// What a leading column says of a run.
+type Said = Box<dyn Fn(&Run) -> String>;
+
 impl Report {
     pub(super) fn contents(&self) -> Contents {
         let tail = self.settings.pile().tail;
-        let shape = |run: &Run| run.shape(tail);
+        let shape = move |run: &Run| run.shape(tail);
         let several_shapes = self.runs.iter().any(|run| shape(run) != shape(&self.runs[0]));
         let with_paper = self.runs.iter().any(|run| run.paper.is_some());
         let subject = match &*self.settings.experiment {
@@ -31,7 +34,7 @@ impl Report {
             _ => Some("Encoder"),
         };
         let with_data = self.runs.iter().any(|run| run.data.is_some());
-        let mut leading: Vec<(&str, Box<dyn Fn(&Run) -> String>)> = Vec::new();
+        let mut leading: Vec<(&str, Said)> = Vec::new();
         if let Some(title) = subject {
             leading.push((title, Box::new(|run| run.subject.clone())));
         }
