@@ -7,10 +7,10 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use genus_core::episode::{ShortClasses, Tail};
+use genus_core::projection::Projection;
 use genus_core::{CentreNorm, Prototypes};
-use genus_data::Format;
 use genus_data::datasets::Images;
-use genus_lab::figures::Projection;
+use genus_data::{Export, Format, Link};
 use genus_lab::training::Blocks;
 use genus_lab::{ALPHAS, THRESHOLDS};
 
@@ -125,6 +125,8 @@ Examples:
   genus discover table.parquet --calibration base.safetensors
   genus discover table.parquet --method ukc:alpha=1.3 --seed 7
   genus discover --support s.csv --query millions.parquet --subset 5000 --out result
+  genus discover --support labelled/ --query photos/ --sort-into sorted --link hard
+  genus discover --support labelled/ --query photos/ --out result --export label-studio
 
 With --out, DIR/report.html shows what was found: open it in a browser.
 
@@ -165,6 +167,8 @@ pub(crate) struct Discover {
     pub(crate) output: Output,
     #[command(flatten)]
     pub(crate) report: ReportOptions,
+    #[command(flatten)]
+    pub(crate) next: NextSteps,
 }
 
 /// Assign further items to the categories of a taxonomy
@@ -196,6 +200,8 @@ pub(crate) struct Assign {
     pub(crate) images: ImageOptions,
     #[command(flatten)]
     pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) next: NextSteps,
 }
 
 /// Learn from base classes how far items of one class lie apart
@@ -716,6 +722,8 @@ pub(crate) struct PaperBench {
     pub(crate) short_classes: ShortClasses,
     #[command(flatten)]
     pub(crate) episodes: Episodes,
+    #[command(flatten)]
+    pub(crate) page: PageFile,
 }
 
 #[derive(Debug, clap::Args)]
@@ -807,6 +815,15 @@ pub(crate) struct TrialOptions {
     /// Write the results as JSON too
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) page: PageFile,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PageFile {
+    /// Write one self-contained page (HTML) with the tables, the charts and this command too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
 }
 
 /// The classes of an episode.
@@ -887,6 +904,22 @@ pub(crate) struct ReportOptions {
     /// What the items say: a table with the columns id and text, or a column of the pile
     #[arg(long, value_name = "FILE|COLUMN", help_heading = REPORT, requires = "out")]
     pub(crate) text: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Next steps, for images and tables whose ids are paths")]
+pub(crate) struct NextSteps {
+    /// Make a folder for every category in this one, with links to its files; unsure ones are in unsure/, by their best guess.
+    /// Nothing is moved or replaced, and links that are there already stay
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sort_into: Option<PathBuf>,
+    /// What --sort-into makes: symbolic links, hard links or copies
+    #[arg(long, default_value_t = Link::Sym, value_name = "sym|hard|copy", requires = "sort_into")]
+    pub(crate) link: Link,
+    /// Write files for another program too; may be given several times. label-studio (tasks with predictions) and fiftyone go
+    /// into --out, imagefolder (metadata.csv for Hugging Face datasets) into --sort-into
+    #[arg(long, value_name = "label-studio|fiftyone|imagefolder")]
+    pub(crate) export: Vec<Export>,
 }
 
 /// See Genus sort handwritten digits, five of them never labelled

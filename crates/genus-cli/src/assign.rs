@@ -12,6 +12,7 @@ use crate::calibrate::{Given, knowledge};
 use crate::failure::Failure;
 use crate::grow::Growth;
 use crate::images::Embedder;
+use crate::next_steps::NextSteps;
 use crate::output::Sink;
 use crate::progress::Bar;
 use crate::summary;
@@ -35,7 +36,8 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
     }
     let growth = args.grow.as_ref().map(|folder| Growth::new(taxonomy.clone(), folder));
     let growth = growth.transpose()?;
-    let mut sink = Sink::open(&args.output)?;
+    let next = NextSteps::new(&args.next, &args.output, &args.query, &made.method)?;
+    let mut sink = Sink::open(&args.output, next)?;
     let query = Embedder::new(&args.images, global).input(&args.query, false)?;
     let rows = {
         let reader = TableReader::open(query.path())?;
@@ -52,15 +54,15 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
         None => bar.spin("items"),
     }
     if let Some(growth) = growth {
-        let taxonomy = growth.run(query.path(), &made, &mut sink, &bar)?;
+        let taxonomy = growth.run(&query, &made, &mut sink, &bar)?;
         let unsure = sink.unsure();
-        sink.finish()?;
+        let planned = sink.finish()?;
         drop(bar);
         if !global.quiet {
             let how = format!("grown from a taxonomy of {}", made.method);
             anstream::eprint!("{}", summary::text(taxonomy.entries(), unsure, &how, start.elapsed()));
         }
-        return Ok(());
+        return planned.run(global);
     }
     let mut counts = vec![0u64; taxonomy.entries().len()];
     blocks::for_each(query.path(), |block| {
@@ -72,8 +74,9 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
         bar.add(block.len() as u64);
         Ok(())
     })?;
+    sink.plan(&query)?;
     let unsure = sink.unsure();
-    sink.finish()?;
+    let planned = sink.finish()?;
     drop(bar);
     if !global.quiet {
         let how = match (own, taxonomy.calibration()) {
@@ -84,7 +87,7 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
         let taxonomy = taxonomy.with_items(&counts);
         anstream::eprint!("{}", summary::text(taxonomy.entries(), unsure, &how, start.elapsed()));
     }
-    Ok(())
+    planned.run(global)
 }
 
 /// Fails when two files cannot come from the same encoder.

@@ -19,6 +19,7 @@ use crate::blocks;
 use crate::calibrate::{Given, knowledge};
 use crate::failure::Failure;
 use crate::images::{Embedder, Input};
+use crate::next_steps::NextSteps;
 use crate::output::Sink;
 use crate::progress::Bar;
 use crate::report;
@@ -32,7 +33,13 @@ const SUBSET: usize = 5_000;
 pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
     let start = Instant::now();
     let (method, given) = make_method(args, global)?;
-    let mut sink = Sink::open(&args.output)?;
+    let pile_path = args
+        .query
+        .as_deref()
+        .or(args.table.as_deref())
+        .unwrap_or(Path::new("the pile"));
+    let next = NextSteps::new(&args.next, &args.output, pile_path, &args.method)?;
+    let mut sink = Sink::open(&args.output, next)?;
     let at_once = args.subset.map_or(AT_ONCE, |subset| subset.get());
     let subset = args.subset.map_or(SUBSET, |subset| subset.get());
     let wanted = report::Wanted::new(args)?;
@@ -75,6 +82,7 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
         ..found
     };
     let taxonomy = &found.taxonomy;
+    sink.plan(&pile.input)?;
     let known_by = taxonomy
         .calibration()
         .map(|calibration| KnownBy::new(calibration, support));
@@ -113,7 +121,7 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
         write_taxonomy(folder, taxonomy, &made)?;
     }
     let (folder, unsure) = (sink.folder().map(Path::to_owned), sink.unsure());
-    sink.finish()?;
+    let planned = sink.finish()?;
     if let Some(page) = page {
         page.commit()?;
     }
@@ -129,7 +137,7 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
             }
         }
     }
-    Ok(())
+    planned.run(global)
 }
 
 /// The method, and the calibration that it was given.

@@ -6,7 +6,7 @@ use std::io;
 use anstyle::{AnsiColor, Style};
 use genus_core::methods::MethodError;
 use genus_core::{DiscoverError, TaskError};
-use genus_data::DataError;
+use genus_data::{DataError, ExportError, SortError};
 use genus_lab::training::TrainingError;
 use genus_lab::{BASELINES, LabError};
 use genus_vision::{EncodeError, HubError, LoadError, SpecError};
@@ -56,6 +56,18 @@ impl From<DataError> for Failure {
             DataError::Write { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => Failure::ReaderLeft,
             _ => Failure::failed(error.to_string()),
         }
+    }
+}
+
+impl From<SortError> for Failure {
+    fn from(error: SortError) -> Self {
+        Failure::failed(error.to_string())
+    }
+}
+
+impl From<ExportError> for Failure {
+    fn from(error: ExportError) -> Self {
+        Failure::failed(error.to_string())
     }
 }
 

@@ -7,6 +7,7 @@ use genus_data::{Origin, write_taxonomy};
 
 use crate::blocks;
 use crate::failure::Failure;
+use crate::images::Input;
 use crate::output::{Folder, Sink};
 use crate::progress::Bar;
 
@@ -27,11 +28,11 @@ impl Growth {
 
     /// Observes the items of a file in their order and writes where each is in the end, and the grown taxonomy. The
     /// categories, with the numbers of these items.
-    pub(crate) fn run(self, items: &Path, made: &Origin, sink: &mut Sink, bar: &Bar) -> Result<Taxonomy, Failure> {
+    pub(crate) fn run(self, items: &Input, made: &Origin, sink: &mut Sink, bar: &Bar) -> Result<Taxonomy, Failure> {
         let Self { mut stream, folder } = self;
         let mut ids = Vec::new();
         let mut places: Vec<Assignment> = Vec::new();
-        blocks::for_each(items, |block| {
+        blocks::for_each(items.path(), |block| {
             for item in block.features.iter() {
                 let observation = stream.observe(item).map_err(|e| in_row(e, places.len()))?;
                 let (Place::Joined(place) | Place::Waiting(place)) = observation.place;
@@ -47,6 +48,7 @@ impl Growth {
         settle(&mut places, stream.waiting());
         let grown = stream.taxonomy();
         sink.write(&ids, &places, &grown)?;
+        sink.plan(items)?;
         write_taxonomy(folder.path(), &grown, made)?;
         folder.keep();
         let mut counts = vec![0; grown.entries().len()];

@@ -1,5 +1,6 @@
 //! Images wherever features are taken: they are embedded on the way in, each once.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,6 +62,19 @@ impl Input {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Finds the file of an item by its id: the image, or what the id names, from here or from where the feature file is.
+    pub(crate) fn files(&self) -> impl Fn(&str) -> Option<PathBuf> {
+        let images: HashMap<&str, &Path> = self.images.iter().map(|item| (&*item.id, &*item.path)).collect();
+        move |id| {
+            if !images.is_empty() {
+                return images.get(id).map(|&path| path.to_owned());
+            }
+            let beside = self.path.parent().map(|folder| folder.join(id));
+            let places = [Some(PathBuf::from(id)), beside];
+            places.into_iter().flatten().find(|path| path.is_file())
+        }
+    }
 }
 
 /// What makes features of images; the encoder is loaded when the first images come.
@@ -93,9 +107,7 @@ impl<'a> Embedder<'a> {
                 item.id
             )));
         }
-        let mut input = self.embedded(&list, path, None)?;
-        input.images = list.items;
-        Ok(input)
+        self.embedded(&list, path, None)
     }
 
     /// The features of a list of images, or of one of their views, in a file made for this run.
@@ -121,7 +133,7 @@ impl<'a> Embedder<'a> {
         self.embed_view(list, source, &file, view)?;
         Ok(Input {
             path: file,
-            images: Vec::new(),
+            images: list.items.clone(),
             _temporary: Some(folder),
         })
     }

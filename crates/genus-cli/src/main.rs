@@ -17,6 +17,7 @@ mod failure;
 mod grow;
 mod images;
 mod methods;
+mod next_steps;
 mod output;
 mod progress;
 mod report;

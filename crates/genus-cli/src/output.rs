@@ -9,6 +9,8 @@ use genus_data::{AssignmentRow, AssignmentWriter, Format};
 
 use crate::args;
 use crate::failure::Failure;
+use crate::images::Input;
+use crate::next_steps::{NextSteps, Planned};
 
 /// Prints text to the standard output, with its colours only where they are wanted.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
@@ -25,11 +27,13 @@ pub(crate) struct Sink {
     folder: Option<Folder>,
     /// How many of the items written are unsure; none when no method judged them.
     unsure: Option<u64>,
+    next: Option<NextSteps>,
+    planned: Planned,
 }
 
 impl Sink {
     /// Opens a file before any work is done, so that a wrong path costs no time.
-    pub(crate) fn open(output: &args::Output) -> Result<Self, Failure> {
+    pub(crate) fn open(output: &args::Output, next: Option<NextSteps>) -> Result<Self, Failure> {
         let format = output.format;
         let Some(path) = &output.out else {
             if format == Format::Parquet && io::stdout().is_terminal() {
@@ -42,6 +46,8 @@ impl Sink {
                 writer: None,
                 folder: None,
                 unsure: None,
+                next,
+                planned: Planned::default(),
             });
         };
         let folder = Folder::create(path, "--out")?;
@@ -51,6 +57,8 @@ impl Sink {
             writer: Some(AssignmentWriter::create(file, format)?),
             folder: Some(folder),
             unsure: None,
+            next,
+            planned: Planned::default(),
         })
     }
 
@@ -61,6 +69,28 @@ impl Sink {
         assignments: &[Assignment],
         taxonomy: &Taxonomy,
     ) -> Result<(), Failure> {
+        for (id, assignment) in ids.iter().zip(assignments) {
+            let entry = &taxonomy.entries()[assignment.category];
+            let score = assignment.score;
+            let row = AssignmentRow {
+                id,
+                category: &entry.name,
+                kind: entry.kind,
+                score,
+            };
+            match &mut self.next {
+                // Nothing is written before it is clear that everything can be.
+                Some(next) => next.note(&row),
+                None => self.write_row(&row)?,
+            }
+            if score.probability.is_some() {
+                *self.unsure.get_or_insert(0) += u64::from(score.unsure);
+            }
+        }
+        Ok(())
+    }
+
+    fn write_row(&mut self, row: &AssignmentRow) -> Result<(), Failure> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
             none => {
@@ -68,20 +98,7 @@ impl Sink {
                 none.insert(AssignmentWriter::new(out, "the standard output", self.format)?)
             }
         };
-        for (id, assignment) in ids.iter().zip(assignments) {
-            let entry = &taxonomy.entries()[assignment.category];
-            let score = assignment.score;
-            writer.write(&AssignmentRow {
-                id,
-                category: &entry.name,
-                kind: entry.kind,
-                score,
-            })?;
-            if score.probability.is_some() {
-                *self.unsure.get_or_insert(0) += u64::from(score.unsure);
-            }
-        }
-        Ok(())
+        Ok(writer.write(row)?)
     }
 
     /// How many of the items written so far are unsure, if anything said how likely they are.
@@ -94,15 +111,26 @@ impl Sink {
         self.folder.as_ref().map(|folder| folder.path.as_path())
     }
 
-    /// Lets the assignments appear.
-    pub(crate) fn finish(self) -> Result<(), Failure> {
+    /// Makes sure that what comes after the assignments can be done. It is called when they are all there, and before
+    /// anything else is written.
+    pub(crate) fn plan(&mut self, input: &Input) -> Result<(), Failure> {
+        if let Some(next) = self.next.take() {
+            let (items, planned) = next.plan(input)?;
+            items.iter().try_for_each(|item| self.write_row(&item.row()))?;
+            self.planned = planned;
+        }
+        Ok(())
+    }
+
+    /// Lets the assignments appear, and says what comes after them.
+    pub(crate) fn finish(self) -> Result<Planned, Failure> {
         if let Some(writer) = self.writer {
             writer.finish()?;
         }
         if let Some(folder) = self.folder {
             folder.keep();
         }
-        Ok(())
+        Ok(self.planned)
     }
 }
 

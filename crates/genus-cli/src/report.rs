@@ -5,9 +5,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use genus_core::explain::{CategoryTree, confusable, nearest_categories, rivals};
+use genus_core::projection::Projection;
 use genus_core::{Assignment, Features, MergeTree, Stop, Task, Taxonomy};
 use genus_data::{AtomicFile, DataError, ImageItem, for_each_cell};
-use genus_lab::figures::Projection;
 use genus_lab::{Progress as _, image_source};
 use genus_report::{Category, Example, Item, Made, Pictures, Report, Slot, Truth, Why};
 use genus_vision::{Limits, decode};

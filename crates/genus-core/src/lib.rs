@@ -41,6 +41,7 @@ mod linalg;
 mod matching;
 pub mod methods;
 pub mod metrics;
+pub mod projection;
 mod real_time;
 pub mod rng;
 mod stream;

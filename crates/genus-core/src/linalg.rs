@@ -116,6 +116,46 @@ pub(crate) fn add_weighted(out: &mut [f32], weights: &[f32], rows: &[f32], n: us
     }
 }
 
+/// Adds to `out` the dot products of the columns of `rows` (k × dim) from column `first` on, as many as `out` has rows,
+/// with all columns; in double precision.
+///
+/// # Panics
+/// When a slice is not of its shape.
+#[allow(unsafe_code)]
+pub(crate) fn add_products_of_columns(out: &mut [f64], rows: &[f64], dim: usize, first: usize) {
+    let (m, k) = (out.len() / dim, rows.len() / dim);
+    if m == 0 || k == 0 {
+        return;
+    }
+    assert!(out.len() == m * dim && rows.len() == k * dim && first + m <= dim);
+    // SAFETY: `gemm` reads rows[r * dim + first + i] and rows[r * dim + j] for r < k, i < m, j < dim, and reads and writes
+    // out[i * dim + j]; the assertion above puts all of them inside their slices. `out` is borrowed mutably, so nothing
+    // aliases it, and all of it has values.
+    unsafe {
+        gemm::gemm(
+            m,
+            dim,
+            k,
+            out.as_mut_ptr(),
+            1,
+            dim as isize,
+            true,
+            rows.as_ptr().add(first),
+            dim as isize,
+            1,
+            rows.as_ptr(),
+            1,
+            dim as isize,
+            1.0f64,
+            1.0f64,
+            false,
+            false,
+            false,
+            gemm::Parallelism::None,
+        );
+    }
+}
+
 /// The dot products of every row of `a` with every row of `b`, as a row-major matrix of `b`'s number of columns.
 pub(crate) fn dots(a: &[f32], b: &[f32], dim: usize) -> Vec<f32> {
     let (m, n) = (a.len() / dim, b.len() / dim);
@@ -296,6 +336,26 @@ mod tests {
         let mut untouched = [1.0, 2.0];
         add_weighted(&mut untouched, &[], &[], 2);
         assert_eq!(untouched, [1.0, 2.0]);
+    }
+
+    #[test]
+    fn products_of_columns_are_added() {
+        for (k, dim, first, m) in [(1, 1, 0, 1), (3, 5, 1, 2), (70, 33, 30, 3), (600, 20, 0, 20)] {
+            let rows: Vec<f64> = random(k, dim, 1).into_iter().map(f64::from).collect();
+            let mut found = vec![0.5; m * dim];
+            add_products_of_columns(&mut found, &rows, dim, first);
+            for (at, found) in found.iter().enumerate() {
+                let (one, other) = (first + at / dim, at % dim);
+                let expected: f64 = rows.chunks_exact(dim).map(|row| row[one] * row[other]).sum();
+                assert!((found - 0.5 - expected).abs() < 1e-10, "{k} x {dim}, {one} and {other}");
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "assertion failed")]
+    fn columns_must_exist() {
+        add_products_of_columns(&mut [0.0; 4], &[1.0; 4], 2, 1);
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub struct AssignmentRow<'a> {
 
 impl AssignmentRow<'_> {
     /// The word of the column `kind`.
-    fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match (self.score.unsure, self.kind) {
             (true, _) => "unsure",
             (false, Kind::Known) => "known",
@@ -235,7 +235,7 @@ impl Names<'_> {
 }
 
 /// A number to six decimals, the same text on every machine; zero has no sign.
-fn decimals(value: f32) -> String {
+pub(crate) fn decimals(value: f32) -> String {
     let text = format!("{value:.6}");
     match text.strip_prefix('-') {
         Some(zero) if zero.bytes().all(|b| matches!(b, b'0' | b'.')) => zero.to_owned(),

@@ -103,20 +103,37 @@ impl AtomicFile {
     }
 
     /// Brings everything onto the disk and gives the file its name.
-    pub fn commit(mut self) -> Result<(), DataError> {
+    pub fn commit(self) -> Result<(), DataError> {
+        let persist = |file: NamedTempFile, target: &Path| file.persist(target).map(drop).map_err(|e| e.error);
+        self.finish(File::sync_all, persist)
+    }
+
+    /// Gives the file its name unless something has it already, which then stays and is the error.
+    ///
+    /// It may reach the disk a little later: this is for copies, of which there are many and which can be made again.
+    pub(crate) fn commit_new(self) -> Result<(), DataError> {
+        let persist =
+            |file: NamedTempFile, target: &Path| file.persist_noclobber(target).map(drop).map_err(|e| e.error);
+        self.finish(|_| Ok(()), persist)
+    }
+
+    fn finish(
+        mut self,
+        settle: impl FnOnce(&File) -> io::Result<()>,
+        persist: impl FnOnce(NamedTempFile, &Path) -> io::Result<()>,
+    ) -> Result<(), DataError> {
         let Some(writer) = self.file.take() else { return Ok(()) };
         let target = self.target.clone();
         let failed = |source: io::Error| DataError::write(target.display(), plain(source));
         let temporary = writer.get_ref().path().to_owned();
         let written = writer.into_inner().map_err(|e| e.into_error()).and_then(|file| {
-            file.as_file().sync_all()?;
+            settle(file.as_file())?;
             // Held while renaming, so that `discard_unfinished` sees the file either before or after, never in between.
             let mut unfinished = unfinished();
             if !unfinished.remove(&temporary) {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            file.persist(&self.target).map_err(|e| e.error)?;
-            Ok(())
+            persist(file, &self.target)
         });
         unfinished().remove(&temporary);
         written.map_err(failed)

@@ -32,8 +32,10 @@ mod calibration;
 pub mod datasets;
 mod digits;
 mod error;
+mod exports;
 mod fingerprint;
 mod images;
+mod sorting;
 mod split;
 mod table;
 mod taxonomy;
@@ -44,10 +46,12 @@ pub use cache::{CacheInfo, CachedEncoder, FeatureCache, default_root};
 pub use calibration::{CalibrationOrigin, read_calibration, write_calibration};
 pub use digits::{Digits, digits};
 pub use error::{DataError, Place};
+pub use exports::{Export, ExportError, Exported};
 pub use images::{
     ImageItem, ImageList, ManifestFormat, RawPixels, is_image_source, list_folder, list_images, list_manifest,
     read_manifest,
 };
+pub use sorting::{Link, SortError, SortedItem, Sorting};
 pub use split::{ResolvedSplit, Split};
 pub use table::{FeatureWriter, Table, TableFile, TableReader, for_each_cell, read_table, same_encoder};
 pub use taxonomy::{Origin, read_taxonomy, write_taxonomy};

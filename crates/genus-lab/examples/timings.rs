@@ -2,7 +2,8 @@
 //!
 //! `timings episode FILE REPEATS` reads a feature file whose rows without a label are the queries; `timings assign ROWS
 //! CENTRES DIM` makes up its own arrays and also measures what the matrix product alone can do; `timings rows ROWS DIM FILE`
-//! writes a Parquet file of random rows.
+//! writes a Parquet file of random rows; `timings map FILE ROWS` lays labelled features out in the plane, as many rows as
+//! asked for.
 
 // The reference rate calls the matrix product as the library does.
 #![allow(unsafe_code)]
@@ -16,6 +17,8 @@ use std::time::Instant;
 use arrow_array::{ArrayRef, FixedSizeListArray, Float32Array, RecordBatch};
 use arrow_schema::{DataType, Field};
 use genus_core::methods::{Shc, Ukc};
+use genus_core::projection::Projection;
+use genus_core::rng::Rng;
 use genus_core::{Discover, Features, Kind, RealTime, Rule, Support, Task, Taxonomy, TaxonomyEntry};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
@@ -32,7 +35,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["episode", file, repeats] => episode(file, repeats.parse()?)?,
         ["assign", rows, centres, dim] => assign(rows.parse()?, centres.parse()?, dim.parse()?)?,
         ["rows", rows, dim, file] => rows_file(rows.parse()?, dim.parse()?, file)?,
-        _ => return Err("usage: timings episode FILE REPEATS | assign ROWS CENTRES DIM | rows ROWS DIM FILE".into()),
+        ["map", file, rows] => map(file, rows.parse()?)?,
+        _ => {
+            let usage =
+                "usage: timings episode FILE REPEATS | assign ROWS CENTRES DIM | rows ROWS DIM FILE | map FILE ROWS";
+            return Err(usage.into());
+        }
     };
     println!(
         "{}",
@@ -202,4 +210,56 @@ fn noise(count: usize, seed: u64) -> Vec<f32> {
             (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
         })
         .collect()
+}
+
+/// Lays rows out in the plane; where more are asked for than the file has, the others are mixtures of two of one class.
+fn map(file: &str, rows: usize) -> Result<Figures, Box<dyn Error>> {
+    let table = genus_data::read_table(file)?.table;
+    let found = table.features.into_unit()?;
+    let mut of_class: std::collections::BTreeMap<&Option<String>, Vec<usize>> = std::collections::BTreeMap::new();
+    for (row, label) in table.labels.iter().enumerate() {
+        of_class.entry(label).or_default().push(row);
+    }
+    let mut rng = Rng::new(1, &[]);
+    let mut labels: Vec<&Option<String>> = Vec::new();
+    let mut values: Vec<f32> = Vec::new();
+    for row in 0..rows {
+        let one = row % found.rows();
+        let class = &of_class[&table.labels[one]];
+        let other = class[rng.below(class.len())];
+        let share = if row < found.rows() {
+            0.0
+        } else {
+            0.6 * rng.unit() as f32
+        };
+        let mixed = found.row(one).iter().zip(found.row(other));
+        values.extend(mixed.map(|(a, b)| (1.0 - share) * a + share * b));
+        labels.push(&table.labels[one]);
+    }
+    let features = Features::new(found.dim(), values)?.into_unit()?;
+    let mut figures: Figures = vec![("rows".into(), rows.into()), ("dim".into(), features.dim().into())];
+    for &projection in Projection::ALL {
+        let start = Instant::now();
+        let places = projection.points(&features, 0);
+        let seconds = start.elapsed().as_secs_f64();
+        // How many of the ten nearest in the plane are of the same class.
+        let alike: usize = (0..rows)
+            .into_par_iter()
+            .map(|i| {
+                let gap = |j: usize| {
+                    let [x, y] = [0, 1].map(|axis| places[i][axis] - places[j][axis]);
+                    x * x + y * y
+                };
+                let mut others: Vec<usize> = (0..rows).filter(|&j| j != i).collect();
+                others.select_nth_unstable_by(10, |&a, &b| gap(a).total_cmp(&gap(b)));
+                others[..10].iter().filter(|&&j| labels[j] == labels[i]).count()
+            })
+            .sum();
+        figures.push((format!("{projection}_s"), seconds.into()));
+        figures.push((
+            format!("{projection}_same_class"),
+            (alike as f64 / (10 * rows) as f64).into(),
+        ));
+    }
+    Ok(figures)
 }

@@ -55,7 +55,7 @@ pub use baselines::{
     SimGcdInit, SimGcdTrainer, SupportCode, train_on_features,
 };
 pub use charts::Figure;
-pub use counts::counts_table;
+pub use counts::Counts;
 pub use dataset::{ClassLists, Dataset, ImageRows};
 pub use digits::{DigitsResult, DigitsTask};
 pub use experiment::{Bench, Experiment, LargeSettings};
@@ -63,7 +63,7 @@ pub use machine::Machine;
 pub use paper::{PaperCell, PaperCounts, Place, paper_cell, paper_counts};
 pub use report::{
     AccuracySummary, Categories, EpisodeFigures, Interval, KnownOrNew, OtherMetrics, Report, Run, Settings, TailReport,
-    TradeOff, UnsureShares,
+    TradeOff, UnsureShares, figures_page,
 };
 pub use source::image_source;
 pub use study::{ALPHAS, QUERIES, Study, THRESHOLDS};

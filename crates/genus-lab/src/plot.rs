@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use genus_core::episode::Episode;
 use genus_core::metrics::{Convention, Judged, accuracy, classes_of_clusters};
+use genus_core::projection::Projection;
 use genus_core::{Category, Discovery};
 
 use crate::calibrations::Calibrations;
 use crate::charts::Figure;
 use crate::contender::Contender;
-use crate::figures::{Confusion, MapGrid, MapPanel, MapRow, Projection};
+use crate::figures::{Confusion, MapGrid, MapPanel, MapRow};
 use crate::report::{in_words, outliers_in_words};
 use crate::trial::{Mode, Trial};
 use crate::{Bench, Dataset, LabError, Progress};

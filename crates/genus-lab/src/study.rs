@@ -5,13 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use genus_core::episode::{Shape, ShortClasses};
+use genus_core::projection::Projection;
 use genus_data::{AtomicFile, DataError};
 use serde::{Deserialize, Serialize};
 
 use crate::charts::Figure;
-use crate::figures::Projection;
+use crate::counts::Counts;
 use crate::machine::Machine;
-use crate::report::Report;
+use crate::report::{Block, Page, Report};
 use crate::{Bench, Dataset, Experiment, LabError, LargeSettings, Progress};
 
 /// The numbers of queries that are tried, as far as the data goes.
@@ -41,7 +42,9 @@ pub struct Study {
 /// What the report says of one data set, or of several together.
 struct Section {
     title: String,
-    text: String,
+    /// What the files of its figures begin with.
+    folder: String,
+    blocks: Vec<Block>,
 }
 
 /// A report as it lies in the folder.
@@ -80,10 +83,15 @@ impl Study {
         self.skipped.push((what.into(), why.into()));
     }
 
-    /// Adds a text of its own to the report.
-    pub fn text(&mut self, title: impl Into<String>, text: impl Into<String>) {
-        let (title, text) = (title.into(), text.into());
-        self.sections.push(Section { title, text });
+    /// Says in the report which data sets there are.
+    pub fn data_sets(&mut self, counts: Counts) {
+        let Counts { table, notes } = counts;
+        self.section("Data sets", "", vec![Block::Table(table), Block::List(notes)]);
+    }
+
+    fn section(&mut self, title: &str, folder: &str, blocks: Vec<Block>) {
+        let (title, folder) = (title.to_owned(), folder.to_owned());
+        self.sections.push(Section { title, folder, blocks });
     }
 
     /// Runs all experiments that need one data set and one encoder.
@@ -114,18 +122,18 @@ impl Study {
             ("alpha", swept.clone(), Experiment::Alpha(ALPHAS.to_vec())),
             ("threshold", swept.clone(), Experiment::Threshold(THRESHOLDS.to_vec())),
         ];
-        let mut text = String::new();
+        let mut blocks = Vec::new();
         if let Some(encoder) = data.encoder() {
-            let _ = writeln!(text, "Features of `{encoder}`.\n");
+            blocks.push(Block::Paragraph(format!("Features of `{encoder}`.")));
         }
         for (name, bench, experiment) in plan {
             let Some(report) = self.report(folder, name, data, &bench, &experiment, progress)? else {
                 continue;
             };
-            let _ = writeln!(text, "### {name}\n\n{}", report.markdown());
             if let Some(figure) = report.chart() {
-                text += &self.figure(folder, &figure)?;
+                self.write_figure(folder, &figure)?;
             }
+            blocks.push(Block::Report(Some(name.to_owned()), Box::new(report)));
         }
         let plot = Bench {
             episodes: MAPS.min(self.bench.episodes),
@@ -133,14 +141,15 @@ impl Study {
         };
         match plot.plot(data, Projection::Tsne, progress) {
             Ok(figures) => {
-                let _ = writeln!(text, "### plot\n");
                 for figure in &figures {
-                    text += &self.figure(folder, figure)?;
+                    self.write_figure(folder, figure)?;
                 }
+                blocks.push(Block::Heading("plot".to_owned()));
+                blocks.extend(figures.into_iter().map(Block::Figure));
             }
             Err(error) => self.skip_or_fail(&format!("{folder}: plot"), error)?,
         }
-        self.text(data.name(), text);
+        self.section(data.name(), folder, blocks);
         Ok(())
     }
 
@@ -162,7 +171,7 @@ impl Study {
             reports.extend(self.report(folder, &stem, data, &bench, experiment, progress)?);
         }
         if let Some(report) = Report::combined(reports) {
-            self.text(title, report.markdown());
+            self.section(title, "", vec![Block::Report(None, Box::new(report))]);
         }
         Ok(())
     }
@@ -226,11 +235,41 @@ impl Study {
         }
     }
 
-    /// Writes a drawing; the line of the report that shows it.
-    fn figure(&self, folder: &str, figure: &Figure) -> Result<String, LabError> {
-        let name = format!("{}-{}.svg", plain(folder), figure.name);
-        write_file(&self.folder.join("figures").join(&name), &figure.svg)?;
-        Ok(format!("![{}](figures/{name})\n\n", figure.title))
+    fn write_figure(&self, folder: &str, figure: &Figure) -> Result<(), LabError> {
+        write_file(
+            &self.folder.join("figures").join(figure_file(folder, figure)),
+            &figure.svg,
+        )
+    }
+
+    /// The whole study as one self-contained page, with the command that made it.
+    pub fn page(&self, command: &str) -> String {
+        let mut sections: Vec<(&str, Vec<&Block>)> = self
+            .sections
+            .iter()
+            .map(|section| (&*section.title, section.blocks.iter().collect()))
+            .collect();
+        let left_out = Block::List(
+            self.skipped
+                .iter()
+                .map(|(what, why)| format!("{what}: {why}"))
+                .collect(),
+        );
+        if !self.skipped.is_empty() {
+            sections.push(("Left out", vec![&left_out]));
+        }
+        Page {
+            title: "Results".to_owned(),
+            lead: format!(
+                "The experiments of Few-shot Novel Category Discovery, {} episodes each unless a table says otherwise, seed {}. \
+                 From a few examples of some classes a method has to say which items of a pile belong to them, and to sort the \
+                 rest into new groups.",
+                self.bench.episodes, self.bench.seed
+            ),
+            command: command.to_owned(),
+            machine: Machine::this(),
+        }
+        .html(&sections)
     }
 
     /// Writes `report.md` and says where it is.
@@ -249,8 +288,8 @@ impl Study {
             self.bench.seed,
             processor.as_deref().unwrap_or("unknown processor"),
         );
-        for Section { title, text: section } in &self.sections {
-            let _ = write!(text, "\n## {title}\n\n{}\n", section.trim_end());
+        for section in &self.sections {
+            let _ = write!(text, "\n## {}\n\n{}\n", section.title, section.markdown().trim_end());
         }
         if !self.skipped.is_empty() {
             text += "\n## Left out\n\n";
@@ -262,6 +301,34 @@ impl Study {
         write_file(&path, &text)?;
         Ok(path)
     }
+}
+
+impl Section {
+    fn markdown(&self) -> String {
+        let mut text = String::new();
+        let figure =
+            |figure: &Figure| format!("![{}](figures/{})\n\n", figure.title, figure_file(&self.folder, figure));
+        for block in &self.blocks {
+            match block {
+                Block::Paragraph(paragraph) => text += &format!("{paragraph}\n\n"),
+                Block::Heading(heading) => text += &format!("### {heading}\n\n"),
+                Block::Table(table) => text += &table.to_string(),
+                Block::List(items) => text.extend(items.iter().map(|item| format!("\n- {item}"))),
+                Block::Figure(drawn) => text += &figure(drawn),
+                Block::Report(None, report) => text += &report.markdown(),
+                Block::Report(Some(name), report) => {
+                    text += &format!("### {name}\n\n{}\n", report.markdown());
+                    text.extend(report.chart().as_ref().map(figure));
+                }
+            }
+        }
+        text
+    }
+}
+
+/// The name of the file of a drawing.
+fn figure_file(folder: &str, figure: &Figure) -> String {
+    format!("{}-{}.svg", plain(folder), figure.name)
 }
 
 impl Experiment {

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 
 use genus_core::Features;
 use genus_core::episode::{Pile, Shape, ShortClasses, Tail};
+use genus_core::projection::Projection;
 use genus_core::rng::Rng;
-use genus_lab::figures::Projection;
 use genus_lab::{ALPHAS, Bench, Dataset, Experiment, LabError, Progress, Report, Silent, Study, THRESHOLDS};
 
 /// Classes around random directions, half of them novel.

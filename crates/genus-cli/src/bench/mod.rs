@@ -1,5 +1,6 @@
 //! `genus bench`: the paper's experiments.
 
+mod command_line;
 mod paper;
 mod source;
 
@@ -11,7 +12,7 @@ use std::time::Instant;
 use genus_core::episode::{Pile, Shape};
 use genus_data::AtomicFile;
 use genus_data::datasets::DatasetEntry;
-use genus_lab::{Bench, Experiment, LargeSettings, Report};
+use genus_lab::{Bench, Experiment, LargeSettings, Report, figures_page};
 
 use crate::args::{self, BenchCommand, BenchCommon, EpisodeBench, Global, TrialOptions};
 use crate::calibrate::Given;
@@ -41,7 +42,7 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
                 .map(|name| DatasetEntry::find(name)?.open(&data_root.path(), *images))
                 .collect::<Result<Vec<_>, _>>()?;
             let settings = settings(trial, *query, episodes.episodes, global)?;
-            let mut output = Output::open(&trial.json, &None)?;
+            let mut output = Output::open(trial, &None)?;
             let start = Instant::now();
             let parts = paper::transfer_parts(&runs, &sets, image_options, global)?;
             let bar = Bar::new(global);
@@ -60,7 +61,7 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
                 ));
             }
             let settings = settings(&common.trial, bench.query, bench.episodes.episodes, global)?;
-            let mut output = Output::open(&common.trial.json, &None)?;
+            let mut output = Output::open(&common.trial, &None)?;
             let start = Instant::now();
             let mut reports = Vec::new();
             for encoder in encoders {
@@ -81,6 +82,7 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             projection,
         } => {
             let settings = settings(&common.trial, *query, *episodes, global)?;
+            let page = common.trial.page.report.as_ref().map(AtomicFile::create).transpose()?;
             // The usual methods of a map are not trained.
             let trained = Trained::of(&settings.methods, &Experiment::Tasks);
             let data = source::load(common, trained, global)?;
@@ -89,15 +91,15 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             drop(bar);
             std::fs::create_dir_all(out)
                 .map_err(|e| Failure::failed(format!("cannot make the folder {}: {e}", out.display())))?;
-            for figure in figures {
+            for figure in &figures {
                 let path = out.join(format!("{}.svg", figure.name));
-                let mut file = AtomicFile::create(&path)?;
-                file.write_all(figure.svg.as_bytes())
-                    .map_err(|e| Failure::failed(format!("cannot write {}: {e}", path.display())))?;
-                file.commit()?;
+                write(Some(AtomicFile::create(&path)?), &figure.svg)?;
                 output::print(&format!("{}\n", path.display()))?;
             }
-            Ok(())
+            let title = format!("plot: {}", data.name());
+            let lead = "Single episodes to look at: on the maps the truth stands beside what every method found, and the \
+                        matrices say what became of the classes of the first one.";
+            write(page, &figures_page(&title, lead, &command_line::this(), &figures))
         }
         BenchCommand::Main(bench) => Single::of(bench).run(Experiment::Main, global),
         BenchCommand::Ablation(bench) => Single::of(bench).run(Experiment::Ablation, global),
@@ -189,7 +191,7 @@ impl<'a> Single<'a> {
         let settings = settings(trial, self.query, self.episodes, global)?;
         settings.fits(&experiment)?;
         // Opened before any work is done, so that a wrong path costs no time.
-        let mut output = Output::open(&trial.json, self.svg)?;
+        let mut output = Output::open(trial, self.svg)?;
         let data = source::load(self.common, Trained::of(&settings.methods, &experiment), global)?;
         let experiment = match experiment {
             // None named: as many as the data has.
@@ -235,31 +237,39 @@ fn settings(trial: &TrialOptions, query: usize, episodes: NonZeroU64, global: &G
 struct Output {
     json: Option<AtomicFile>,
     svg: Option<AtomicFile>,
+    page: Option<AtomicFile>,
 }
 
 impl Output {
-    fn open(json: &Option<PathBuf>, svg: &Option<PathBuf>) -> Result<Self, Failure> {
+    fn open(trial: &TrialOptions, svg: &Option<PathBuf>) -> Result<Self, Failure> {
+        let open = |path: &Option<PathBuf>| path.as_ref().map(AtomicFile::create).transpose();
         Ok(Self {
-            json: json.as_ref().map(AtomicFile::create).transpose()?,
-            svg: svg.as_ref().map(AtomicFile::create).transpose()?,
+            json: open(&trial.json)?,
+            svg: open(svg)?,
+            page: open(&trial.page.report)?,
         })
     }
 
     fn write(&mut self, report: Option<Report>, start: Instant, global: &Global) -> Result<(), Failure> {
         let Some(report) = report else { return Ok(()) };
         let chart = report.chart().map(|figure| figure.svg).unwrap_or_default();
-        for (file, text) in [(self.json.take(), report.json() + "\n"), (self.svg.take(), chart)] {
-            let Some(mut file) = file else { continue };
-            let written = file.write_all(text.as_bytes());
-            written.map_err(|e| Failure::failed(format!("cannot write {}: {e}", file.path().display())))?;
-            file.commit()?;
-        }
+        write(self.json.take(), &(report.json() + "\n"))?;
+        write(self.svg.take(), &chart)?;
+        write(self.page.take(), &report.page(&command_line::this()))?;
         output::print(&report.markdown())?;
         if !global.quiet {
             print_times(&report, start);
         }
         Ok(())
     }
+}
+
+/// Writes a text into a file that was opened for it, if one was.
+fn write(file: Option<AtomicFile>, text: &str) -> Result<(), Failure> {
+    let Some(mut file) = file else { return Ok(()) };
+    file.write_all(text.as_bytes())
+        .map_err(|e| Failure::failed(format!("cannot write {}: {e}", file.path().display())))?;
+    Ok(file.commit()?)
 }
 
 /// Times differ from run to run, so they stay out of the results.

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use genus_core::episode::Shape;
+use genus_data::AtomicFile;
 use genus_data::datasets::{DATASETS, DatasetEntry, ImageSet, Images};
 use genus_lab::training::{TrainingError, trained_encoder};
-use genus_lab::{Bench, Dataset, Experiment, Study, counts_table, paper_counts};
+use genus_lab::{Bench, Counts, Dataset, Experiment, Study, paper_counts};
 
+use super::command_line;
 use super::source::{self, Trained, Wanted};
 use crate::args::{Args, Command, Global, PaperBench};
 use crate::failure::Failure;
@@ -42,7 +44,7 @@ pub(crate) fn data(root: &Path, names: &[String]) -> Result<(), Failure> {
             }
         }
     }
-    let mut text = counts_table(&found);
+    let mut text = Counts::of(&found).to_string();
     for (entry, error) in &missing {
         match names.is_empty() {
             true => {
@@ -95,6 +97,7 @@ pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
         ..Bench::default()
     };
     bench.check()?;
+    let page = paper.page.report.as_ref().map(AtomicFile::create).transpose()?;
     let mut runs = trainings(&paper.trained)?;
     let mut study = Study::new(&paper.out, bench);
     let bar = Bar::new(global);
@@ -121,7 +124,7 @@ pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
             reasons.join("\n")
         )));
     }
-    study.text("Data sets", counts_table(&counted));
+    study.data_sets(Counts::of(&counted));
 
     let views = Trained::of(&paper.methods, &Experiment::Main).views(paper.views.views);
     let mut plain: Vec<(String, Dataset)> = Vec::new();
@@ -185,6 +188,7 @@ pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
     }
     drop(bar);
     let report = study.finish()?;
+    super::write(page, &study.page(&command_line::this()))?;
     let (new, before) = study.counts();
     if !global.quiet {
         for (what, why) in study.skipped() {

@@ -370,3 +370,33 @@ fn an_ablation_needs_base_classes() {
         outcome.stderr
     );
 }
+
+#[test]
+fn a_page_says_what_was_run_and_by_which_command() {
+    let folder = with_features();
+    let command = format!("bench main {SHAPE} --query 4 --episodes 3 --methods proto,shc --report page.html");
+    folder.genus(&command).success();
+    let page = folder.read("page.html");
+    for part in [
+        "<!DOCTYPE html>",
+        "main: features.csv",
+        &format!("<code>genus {command}</code>"),
+        "3 classes that are known from 2 examples each",
+    ] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    folder.genus(&command).success();
+    assert_eq!(folder.read("page.html"), page, "the same bytes again");
+    let plot = format!("bench plot {SHAPE} --query 4 --episodes 1 --methods shc --out drawings --report plot.html");
+    folder.genus(&plot).success();
+    assert_eq!(folder.read("plot.html").matches("<figure>").count(), 2);
+    assert!(
+        folder
+            .read("plot.html")
+            .contains(folder.read("drawings/map.svg").trim_end())
+    );
+    folder.fails(
+        &format!("bench main {SHAPE} --report nowhere/page.html"),
+        &["nowhere/page.html", "create the folder"],
+    );
+}

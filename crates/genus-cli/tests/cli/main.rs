@@ -16,6 +16,7 @@ mod formats;
 mod help;
 mod images;
 mod mistakes;
+mod next_steps;
 mod paper;
 mod pipes;
 mod report;

@@ -221,7 +221,7 @@ fn encoders_are_compared_and_carried_over() {
 fn a_study_goes_on_where_it_was() {
     let folder = folder();
     let paper = format!(
-        "bench paper --data-root data --encoder run --episodes 3 --train 0 --encoders run {METHODS} --out results"
+        "bench paper --data-root data --encoder run --episodes 3 --train 0 --encoders run {METHODS} --out results --report study.html"
     );
     let done = folder.genus(&paper).success();
     assert_eq!(done.text(), "results/report.md\n");
@@ -236,6 +236,16 @@ fn a_study_goes_on_where_it_was() {
         "- cub200 tasks: CUB-200: ",
     ] {
         assert!(report.contains(text), "{text} is not in\n{report}");
+    }
+    let page = folder.read("study.html");
+    for text in [
+        "<h2>Data sets</h2>",
+        "<h2>CUB-200</h2>",
+        "<h2>Transfer</h2>",
+        "<code>genus bench paper ",
+        "<h2>Left out</h2>",
+    ] {
+        assert!(page.contains(text), "{text} is not in\n{page}");
     }
     let complete = folder.contents();
     let again = folder.genus(&paper).success();

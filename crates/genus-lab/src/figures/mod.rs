@@ -1,7 +1,7 @@
 //! The figures of the evaluation, as SVG files that stand alone.
 //!
 //! [`CurveChart`] draws accuracies along a setting, [`MapGrid`] episodes in the plane, [`Confusion`] what became of every
-//! class; [`Projection`] lays features out in the plane. A drawing brings its own light background, so it is readable on
+//! class. A drawing brings its own light background, so it is readable on
 //! a light page and on a dark one, and uses the fonts of the reader's system. The same data gives the same bytes.
 //!
 //! The writer of SVG is our own: a few hundred lines give full control of the look, ship no fonts and draw nothing that is
@@ -31,12 +31,9 @@
 mod confusion;
 mod curves;
 mod map;
-mod pca;
-mod projection;
 mod svg;
-mod tsne;
 
 pub use confusion::Confusion;
 pub use curves::{Curve, CurveChart, CurvePoint};
 pub use map::{MapGrid, MapPanel, MapRow};
-pub use projection::Projection;
+pub(crate) use svg::escape;

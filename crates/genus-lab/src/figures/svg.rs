@@ -147,7 +147,7 @@ pub(super) fn decimals(value: f64, most: usize) -> String {
 ///
 /// Line breaks and tabs become spaces, other controls the replacement character (XML forbids most of them even when
 /// escaped). Marks that turn the direction of writing are dropped: they would reorder what stands beside them.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

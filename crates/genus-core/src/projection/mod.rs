@@ -1,13 +1,24 @@
 //! From features to places in the plane.
 
+mod pca;
+mod tsne;
+
 use std::fmt;
 use std::str::FromStr;
 
-use genus_core::Features;
-
-use super::{pca, tsne};
+use crate::Features;
 
 /// How points are laid out in the plane.
+///
+/// ```
+/// use genus_core::{Features, projection::Projection};
+///
+/// let rows = Features::from_rows([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0], [3.0, 3.0, 2.0]])?;
+/// // Three points have no neighbours to keep: what is asked for as t-SNE is their principal components.
+/// assert_eq!(Projection::Tsne.for_count(rows.rows()), Projection::Pca);
+/// assert_eq!(Projection::Tsne.points(&rows, 7), Projection::Pca.points(&rows, 7));
+/// # Ok::<(), genus_core::FeatureError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Projection {
     /// t-SNE: points that were close stay close. The distances between groups mean little.
@@ -21,8 +32,8 @@ impl Projection {
     /// Every way.
     pub const ALL: &[Self] = &[Self::Tsne, Self::Pca];
 
-    /// The way that [`Self::points`] takes with so many points: t-SNE looks at all pairs, so it is for 5 up to 5,000
-    /// points, and beyond them it is PCA.
+    /// The way that [`Self::points`] takes with so many points: t-SNE is for 5 up to 30,000 of them, and with fewer or
+    /// more it is PCA.
     pub fn for_count(self, points: usize) -> Self {
         match self {
             Self::Tsne if (tsne::FEWEST..=tsne::MOST).contains(&points) => Self::Tsne,

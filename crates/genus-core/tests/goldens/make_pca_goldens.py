@@ -1,8 +1,8 @@
-"""Writes figures_pca.json: matrices and their first two principal components by scikit-learn.
+"""Writes pca.json: matrices and their first two principal components by scikit-learn.
 
 The sign of a component is the one that makes its largest loading positive, as in scikit-learn from 1.5 on.
 
-    python crates/genus-lab/tests/goldens/make_figures.py
+    python crates/genus-core/tests/goldens/make_pca_goldens.py
 """
 
 import json
@@ -45,4 +45,4 @@ for name, rows in cases.items():
     found[:, np.abs(found).max(axis=0) < 1e-9 * np.abs(found).max()] = 0
     places[:, :count] = found
     out.append({"name": name, "rows": rows.tolist(), "points": places.tolist()})
-Path(__file__).with_name("figures_pca.json").write_text(json.dumps(out) + "\n")
+Path(__file__).with_name("pca.json").write_text(json.dumps(out) + "\n")

@@ -3,8 +3,12 @@
 //! The products of rows or of columns, whichever are fewer, go into one symmetric matrix; a subspace iteration finds its
 //! largest eigenvectors. Everything is in double precision and every sum runs in a fixed order.
 
-use genus_core::{Features, eigen::symmetric, rng::Rng};
 use rayon::prelude::*;
+
+use crate::Features;
+use crate::eigen::symmetric;
+use crate::linalg;
+use crate::rng::Rng;
 
 /// Vectors that are iterated together. Convergence depends on the gap between the second eigenvalue and the first that is
 /// not among them, so a few more than two are worth their price.
@@ -14,84 +18,106 @@ const MOST: usize = 1_000;
 /// A component whose share of the largest eigenvalue is below this is rounding.
 const VANISHED: f64 = 1e-13;
 
+/// Rows that are taken in double precision at a time, so that many rows need no second copy.
+const ROWS: usize = 512;
+/// Columns of the products of columns that one thread sums.
+const PANEL: usize = 64;
+
 /// The coordinates of every row along the first two components; their largest loading is positive.
 pub(super) fn points(rows: &Features) -> Vec<[f32; 2]> {
     let (n, dim) = (rows.rows(), rows.dim());
-    let (centred, scale) = centred(rows);
-    let few = n.min(dim);
-    if few == 0 || scale == 0.0 {
+    let centred = Centred::new(rows);
+    if n == 0 || centred.scale == 0.0 {
         return vec![[0.0; 2]; n];
     }
-    let transposed;
-    let vectors: &[f64] = if n <= dim {
-        &centred
+    let found = if n <= dim {
+        let values = centred.values(rows.values());
+        // An eigenvector of the products of rows weighs the rows.
+        let pairs = leading(&products_of_rows(&values, dim, n), n);
+        let loading = |(value, weights): (f64, Vec<f64>)| (value, weighted(&values, dim, &weights));
+        pairs.into_iter().map(loading).collect()
     } else {
-        transposed = transpose(&centred, dim);
-        &transposed
+        leading(&products_of_columns(&centred), dim)
     };
-    let gram = products(vectors, vectors.len() / few, few);
     let mut loadings: Vec<Vec<f64>> = Vec::new();
     let mut largest = None;
-    for (value, vector) in leading(&gram, few) {
+    for (value, loading) in found {
         if value <= VANISHED * *largest.get_or_insert(value) {
             break;
         }
-        // An eigenvector of the products of rows weighs the rows; one of the products of columns is the loading itself.
-        let loading = if n <= dim {
-            weighted(&centred, dim, &vector)
-        } else {
-            vector
-        };
         loadings.extend(oriented(loading, &loadings));
     }
     let coordinate = |row: &[f64], at: usize| {
-        let value = loadings.get(at).map_or(0.0, |loading| scale * dot(row, loading));
+        let value = loadings
+            .get(at)
+            .map_or(0.0, |loading| centred.scale * dot(row, loading));
         // Sums of the largest numbers may leave the range of an f32.
         (value as f32).clamp(f32::MIN, f32::MAX)
     };
-    centred
+    rows.values()
         .par_chunks(dim)
-        .map(|row| [coordinate(row, 0), coordinate(row, 1)])
+        .map(|row| {
+            let row = centred.values(row);
+            [coordinate(&row, 0), coordinate(&row, 1)]
+        })
         .collect()
 }
 
-/// The rows without the mean, divided by the largest magnitude that is left, and this magnitude: products of what lies
-/// between −1 and 1 neither overflow nor vanish.
-fn centred(rows: &Features) -> (Vec<f64>, f64) {
-    let (n, dim) = (rows.rows(), rows.dim());
-    let mut means = vec![0.0; dim];
-    for row in rows.iter() {
-        means
-            .iter_mut()
-            .zip(row)
-            .for_each(|(mean, &value)| *mean += f64::from(value));
-    }
-    means.iter_mut().for_each(|mean| *mean /= n as f64);
-    if n > 0 {
-        // The mean of equal numbers can miss them by rounding, which would become a direction of its own.
-        let first = rows.row(0);
-        for (column, mean) in means.iter_mut().enumerate() {
-            if rows.iter().all(|row| row[column] == first[column]) {
-                *mean = f64::from(first[column]);
+/// Rows without their mean, divided by the largest magnitude that is left: products of what lies between −1 and 1 neither
+/// overflow nor vanish.
+struct Centred<'a> {
+    rows: &'a Features,
+    means: Vec<f64>,
+    /// The magnitude.
+    scale: f64,
+}
+
+impl<'a> Centred<'a> {
+    fn new(rows: &'a Features) -> Self {
+        let (n, dim) = (rows.rows(), rows.dim());
+        let mut means = vec![0.0; dim];
+        for row in rows.iter() {
+            means
+                .iter_mut()
+                .zip(row)
+                .for_each(|(mean, &value)| *mean += f64::from(value));
+        }
+        means.iter_mut().for_each(|mean| *mean /= n as f64);
+        if n > 0 {
+            // The mean of equal numbers can miss them by rounding, which would become a direction of its own.
+            let first = rows.row(0);
+            for (column, mean) in means.iter_mut().enumerate() {
+                if rows.iter().all(|row| row[column] == first[column]) {
+                    *mean = f64::from(first[column]);
+                }
             }
         }
+        let gaps = rows.iter().flat_map(|row| row.iter().zip(&means));
+        let scale = gaps.fold(0.0, |most: f64, (&v, mean)| most.max((f64::from(v) - mean).abs()));
+        Self { rows, means, scale }
     }
-    let mut values: Vec<f64> = rows
-        .iter()
-        .flat_map(|row| row.iter().zip(&means).map(|(&v, mean)| f64::from(v) - mean))
-        .collect();
-    let scale = values.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
-    if scale > 0.0 {
-        values.iter_mut().for_each(|value| *value /= scale);
+
+    /// The numbers of whole rows.
+    fn values(&self, rows: &[f32]) -> Vec<f64> {
+        let rows = rows.chunks_exact(self.means.len());
+        rows.flat_map(|row| row.iter().zip(&self.means))
+            .map(|(&value, mean)| (f64::from(value) - mean) / self.scale)
+            .collect()
     }
-    (values, scale)
 }
 
-fn transpose(values: &[f64], dim: usize) -> Vec<f64> {
-    let n = values.len() / dim;
-    (0..dim)
-        .flat_map(|column| (0..n).map(move |row| values[row * dim + column]))
-        .collect()
+/// The symmetric matrix of the dot products of all columns.
+fn products_of_columns(centred: &Centred<'_>) -> Vec<f64> {
+    let dim = centred.rows.dim();
+    let mut products = vec![0.0; dim * dim];
+    for rows in centred.rows.values().chunks(ROWS * dim) {
+        let values = centred.values(rows);
+        products
+            .par_chunks_mut(PANEL * dim)
+            .enumerate()
+            .for_each(|(panel, out)| linalg::add_products_of_columns(out, &values, dim, panel * PANEL));
+    }
+    products
 }
 
 /// The dot product, summed in eight lanes.
@@ -108,13 +134,13 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     lanes.iter().sum::<f64>() + rest
 }
 
-/// The symmetric matrix of the dot products of all vectors.
-fn products(vectors: &[f64], length: usize, count: usize) -> Vec<f64> {
+/// The symmetric matrix of the dot products of all rows.
+fn products_of_rows(rows: &[f64], dim: usize, count: usize) -> Vec<f64> {
     let mut gram = vec![0.0; count * count];
     gram.par_chunks_mut(count).enumerate().for_each(|(i, row)| {
-        let one = &vectors[i * length..][..length];
+        let one = &rows[i * dim..][..dim];
         for (j, cell) in row.iter_mut().enumerate().take(i + 1) {
-            *cell = dot(one, &vectors[j * length..][..length]);
+            *cell = dot(one, &rows[j * dim..][..dim]);
         }
     });
     for i in 0..count {
