@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::time::Instant;
 
-use genus_vision::{Encoder, EncoderSpec};
+use genus_vision::{Encoder, EncoderSpec, Isa};
 
 /// The allocator of the binary.
 #[global_allocator]
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: vision_timings ENCODER WEIGHTS REPEATS BATCH…".into());
     };
     let repeats: usize = repeats.parse()?;
-    let encoder = EncoderSpec::parse(encoder)?.load(weights)?;
+    let encoder = EncoderSpec::parse(encoder)?.load(weights, Isa::from_env(None)?)?;
     let mut figures = serde_json::Map::new();
     for batch in batches {
         let images: usize = batch.parse()?;

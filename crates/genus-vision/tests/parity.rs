@@ -8,9 +8,15 @@ mod made_up;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use genus_vision::{Architecture, Encoder, EncoderSpec, PortableEncoder, Positions, ResNetKind, Tensor, Weights};
+use genus_vision::{Architecture, Encoder, EncoderSpec, Isa, NetworkEncoder, Positions, Precision, ResNetKind, Tensor, Weights};
 use made_up::{architecture, assert_features, pixels, tensors, transform};
 use serde_json::Value;
+
+/// All that this processor can run networks on in f32.
+fn available() -> impl Iterator<Item = Isa> {
+    let singles = Isa::ALL.into_iter().filter(|isa| isa.precision() == Precision::F32);
+    singles.filter(|isa| isa.is_available())
+}
 
 fn weights(table: &Value) -> Weights {
     Weights {
@@ -28,19 +34,22 @@ fn features_are_those_of_pytorch() {
         let name = case["name"].as_str().unwrap();
         let side = case["side"].as_u64().unwrap() as usize;
         let kind = architecture(&case["architecture"]);
-        let encoder = PortableEncoder::new(kind, transform(side), weights(&case["tensors"]))
-            .unwrap_or_else(|e| panic!("{name}: {e}"));
-        let pixels = pixels(side);
-        let both = encoder.encode(&pixels).unwrap();
-        assert_features(&both, &case["features"], name);
-        // One image at a time gives the same bits.
-        let alone = pixels
-            .chunks(pixels.len() / 2)
-            .flat_map(|image| encoder.encode(image).unwrap());
-        assert!(
-            alone.map(f32::to_bits).eq(both.iter().map(|v| v.to_bits())),
-            "{name}: bits"
-        );
+        for isa in available() {
+            let name = format!("{name} on {isa}");
+            let encoder = NetworkEncoder::new(kind, transform(side), weights(&case["tensors"]), isa)
+                .unwrap_or_else(|e| panic!("{name}: {e}"));
+            let pixels = pixels(side);
+            let both = encoder.encode(&pixels).unwrap();
+            assert_features(&both, &case["features"], &name);
+            // One image at a time gives the same bits.
+            let alone = pixels
+                .chunks(pixels.len() / 2)
+                .flat_map(|image| encoder.encode(image).unwrap());
+            assert!(
+                alone.map(f32::to_bits).eq(both.iter().map(|v| v.to_bits())),
+                "{name}: bits"
+            );
+        }
     }
 }
 
@@ -61,8 +70,11 @@ fn features_of_real_weights_are_those_of_pytorch() {
             Some(_) => format!("vit:positions=smoothed,size={side}"),
             None => name.replace('_', "-"),
         };
-        let encoder = EncoderSpec::parse(&spec).unwrap().load(&path).unwrap();
-        assert_features(&encoder.encode(&pixels(side)).unwrap(), &case["features"], name);
+        for isa in available() {
+            let encoder = EncoderSpec::parse(&spec).unwrap().load(&path, isa).unwrap();
+            let found = encoder.encode(&pixels(side)).unwrap();
+            assert_features(&found, &case["features"], &format!("{name} on {isa}"));
+        }
     }
 }
 
@@ -76,19 +88,23 @@ fn bits_do_not_depend_on_the_number_of_threads() {
             continue;
         }
         let side = case["side"].as_u64().unwrap() as usize;
-        let run = |threads| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| {
-                let kind = architecture(&case["architecture"]);
-                let encoder = PortableEncoder::new(kind, transform(side), weights(&case["tensors"])).unwrap();
-                let pixels = pixels(side);
-                let one = encoder.encode(&pixels[..pixels.len() / 2]).unwrap();
-                let all = [one, encoder.encode(&pixels).unwrap()].concat();
-                all.into_iter().map(f32::to_bits).collect::<Vec<_>>()
-            })
-        };
-        let one = run(1);
-        assert!(one == run(2) && one == run(3), "{name}");
+        let kind = architecture(&case["architecture"]);
+        let bf16 = matches!(kind, Architecture::Vit { .. }) && Isa::Avx512Bf16.is_available();
+        for isa in available().chain(bf16.then_some(Isa::Avx512Bf16)) {
+            let run = |threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| {
+                    let encoder =
+                        NetworkEncoder::new(kind, transform(side), weights(&case["tensors"]), isa).unwrap();
+                    let pixels = pixels(side);
+                    let one = encoder.encode(&pixels[..pixels.len() / 2]).unwrap();
+                    let all = [one, encoder.encode(&pixels).unwrap()].concat();
+                    all.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+                })
+            };
+            let one = run(1);
+            assert!(one == run(2) && one == run(3), "{name} on {isa}");
+        }
     }
 }
 
@@ -105,7 +121,7 @@ fn weights_that_do_not_fit_are_told_in_full() {
         let mut weights = weights(&case["tensors"]);
         change(&mut weights.tensors);
         let kind = architecture(&case["architecture"]);
-        PortableEncoder::new(kind, transform(64), weights)
+        NetworkEncoder::new(kind, transform(64), weights, Isa::Portable)
             .map(|_| ())
             .map_err(|e| e.to_string())
     };
@@ -133,21 +149,25 @@ fn weights_that_do_not_fit_are_told_in_full() {
     let huge = "blocks.18446744073709551615.norm1.bias";
     assert!(load(&|tensors| drop(tensors.insert(huge.to_owned(), tensors["norm.bias"].clone()))).is_err());
     // Weights of another network, and pixels that are no image.
-    let other = PortableEncoder::new(
+    let other = NetworkEncoder::new(
         Architecture::ResNet(ResNetKind::ResNet18),
         transform(64),
         weights(&case["tensors"]),
+        Isa::Portable,
     );
     assert!(other.unwrap_err().to_string().contains("missing"));
-    let encoder = PortableEncoder::new(
-        architecture(&case["architecture"]),
-        transform(64),
-        weights(&case["tensors"]),
-    )
-    .unwrap();
-    assert!(encoder.encode(&[0.0; 7]).is_err());
-    assert!(encoder.encode(&vec![f32::NAN; 3 * 64 * 64]).is_err());
-    assert!(encoder.encode(&[]).unwrap().is_empty());
+    for isa in available() {
+        let encoder = NetworkEncoder::new(
+            architecture(&case["architecture"]),
+            transform(64),
+            weights(&case["tensors"]),
+            isa,
+        )
+        .unwrap();
+        assert!(encoder.encode(&[0.0; 7]).is_err());
+        assert!(encoder.encode(&vec![f32::NAN; 3 * 64 * 64]).is_err());
+        assert!(encoder.encode(&[]).unwrap().is_empty());
+    }
 }
 
 #[test]
@@ -155,12 +175,13 @@ fn a_fingerprint_tells_encoders_apart() {
     let goldens: Value = serde_json::from_str(include_str!("goldens/features.json")).unwrap();
     let cases = goldens.as_array().unwrap();
     let case = cases.iter().find(|case| case["name"] == "timm, patch 16").unwrap();
-    let print = |kind, side, change: f32| {
+    let print_on = |isa, kind, side, change: f32| {
         let mut weights = weights(&case["tensors"]);
         weights.tensors.get_mut("norm.bias").unwrap().values[0] += change;
-        let encoder = PortableEncoder::new(kind, transform(side), weights).unwrap();
+        let encoder = NetworkEncoder::new(kind, transform(side), weights, isa).unwrap();
         encoder.fingerprint().to_string()
     };
+    let print = |kind, side, change| print_on(Isa::Portable, kind, side, change);
     let kind = architecture(&case["architecture"]);
     let Architecture::Vit { shape, heads, .. } = kind else {
         panic!()
@@ -170,13 +191,19 @@ fn a_fingerprint_tells_encoders_apart() {
         heads,
         positions: Positions::Plain,
     };
-    let prints = [
+    let mut prints = vec![
         print(kind, 64, 0.0),
         print(kind, 64, 1.0),
         print(kind, 80, 0.0),
         print(other, 64, 0.0),
     ];
-    assert_eq!(prints[0], print(kind, 64, 0.0));
+    // One meaning, whatever it runs on; bf16 is another.
+    for isa in available() {
+        assert_eq!(prints[0], print_on(isa, kind, 64, 0.0));
+    }
+    if Isa::Avx512Bf16.is_available() {
+        prints.push(print_on(Isa::Avx512Bf16, kind, 64, 0.0));
+    }
     for (at, print) in prints.iter().enumerate() {
         assert!(!prints[..at].contains(print), "{print}");
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use genus_vision::train::{Head, HeadShape, ObjectiveSettings, TrainError, Trainer, TrainerSettings};
 use genus_vision::{
-    Architecture, Encoder, Filter, Limits, PortableEncoder, Tensor, Transform, View, VitShape, Weights, decode,
+    Architecture, Encoder, Filter, Isa, Limits, NetworkEncoder, Tensor, Transform, View, VitShape, Weights, decode,
 };
 use made_up::{architecture, assert_features, pixels, tensors, transform, uniform};
 use proptest::prelude::*;
@@ -109,7 +109,7 @@ fn steps_are_those_of_pytorch() {
         // The trained network is an ordinary one.
         let side = whole(&case["side"]);
         let kind = *trainer.architecture();
-        let encoder = PortableEncoder::new(kind, transform(side), trainer.weights()).unwrap();
+        let encoder = NetworkEncoder::new(kind, transform(side), trainer.weights(), trainer.isa()).unwrap();
         assert_features(&encoder.encode(&pixels(side)).unwrap(), &case["features"], name);
     }
 }
@@ -446,13 +446,14 @@ fn what_cannot_be_trained_is_told() {
     };
     let weights = Weights::first_values(&vit(Some(shape)), 28, 0).unwrap();
     assert_eq!(weights.tensors["pos_embed"].shape, [1, 17, 12]);
-    PortableEncoder::new(
+    NetworkEncoder::new(
         vit(None),
         transform(28),
         Weights {
             tensors: weights.tensors,
             part: None,
         },
+        Isa::Portable,
     )
     .unwrap();
 }

@@ -3,7 +3,7 @@
 use genus_core::rng::Rng;
 
 use crate::networks::{Architecture, ArchitectureError, Network, Parts};
-use crate::portable::device;
+use crate::device::device;
 use crate::weights::{Tensor, Weights};
 
 /// The stream of random numbers that makes a tensor of this name.

@@ -17,7 +17,7 @@ use super::head::{mlp, mlp_shapes};
 use super::objective::{Arrays, Gradients, Objective};
 use super::{TrainError, fresh};
 use crate::networks::{Live, Parts, values};
-use crate::portable::device;
+use crate::device::device;
 use crate::weights::Tensor;
 
 /// The sizes of a hash head.

@@ -15,7 +15,7 @@ use super::head::{HeadGradients, mlp, mlp_shapes, unit};
 use super::objective::{Arrays, Gradients, Objective};
 use super::{TrainError, fresh};
 use crate::networks::{Live, Parts, values};
-use crate::portable::device;
+use crate::device::device;
 use crate::weights::Tensor;
 
 /// The temperatures of the two contrasts: of the views of an image, of the images of a class.
