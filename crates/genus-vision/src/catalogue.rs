@@ -3,9 +3,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use genus_kernels::Isa;
 use thiserror::Error;
 
-use crate::engine::Isa;
 use crate::image::{Filter, Transform};
 use crate::network_encoder::NetworkEncoder;
 use crate::networks::{Architecture, ArchitectureError, LiteKind, Positions, ResNetKind, VitShape};

@@ -47,7 +47,7 @@ mod workers;
 pub use catalogue::{EncoderSpec, LoadError, MODELS, Model, SpecError};
 pub use embed::{Augmented, ContentHash, Embedding, Memory, NoMemory};
 pub use encoder::{EncodeError, Encoder, Fingerprint};
-pub use engine::{Isa, IsaError, Precision};
+pub use genus_kernels::{Isa, IsaError, Precision};
 pub use hub::{Hub, HubError, HubSettings};
 pub use image::{Filter, ImageError, ImageSource, Limits, Rgb, Transform, View, decode, read_file};
 pub use network_encoder::NetworkEncoder;

@@ -1,8 +1,9 @@
 //! The encoder that is a network.
 
-use crate::device::device;
+use genus_kernels::{Isa, Precision};
+
+use crate::device::{device, on_processor};
 use crate::encoder::{EncodeError, Encoder, Fingerprint};
-use crate::engine::{Isa, Precision};
 use crate::image::Transform;
 use crate::networks::{Architecture, ArchitectureError, Network};
 use crate::runner::Runner;
@@ -33,6 +34,12 @@ impl NetworkEncoder {
         isa: Isa,
     ) -> Result<Self, ArchitectureError> {
         assert!(isa.is_available(), "this processor has no {isa}");
+        // Built for another device, that is where networks run.
+        let isa = match isa.precision() {
+            Precision::F32 if !on_processor() => Isa::Portable,
+            Precision::Bf16 if !on_processor() => return Err(ArchitectureError::Precision),
+            _ => isa,
+        };
         let hash = weights.hash();
         let (network, architecture) = Network::new(architecture, transform.crop, weights, device())?;
         let text = match (isa.precision(), &architecture) {

@@ -2,8 +2,10 @@
 
 use std::sync::OnceLock;
 
+use genus_kernels::Isa;
+
 use crate::device::on_processor;
-use crate::engine::{Engine, Isa};
+use crate::engine::Engine;
 use crate::networks::{Network, values};
 use crate::workers::Workers;
 
@@ -26,7 +28,7 @@ impl Runner {
     /// For images of `side` pixels a side.
     pub(crate) fn new(network: Network, side: usize, isa: Isa) -> Self {
         let body = match isa {
-            Isa::Portable => Body::Portable(Box::new(network), OnceLock::new()),
+            isa if isa == Isa::Portable || !on_processor() => Body::Portable(Box::new(network), OnceLock::new()),
             isa => Body::Engine(Engine::new(network, side, isa)),
         };
         let image = 3 * side * side;

@@ -3,10 +3,10 @@
 //! A map has its channels side by side, so that a convolution is a product: a row of its left side is what the kernel sees of
 //! a pixel's neighbourhood, where it lies. A margin of zeros around a map stands for the padding of the layer that reads it.
 
+use genus_kernels::{Activation, Add, Buffer, Depthwise, Isa, LINE, Operand, Packed, Place, Square, product};
 use rayon::prelude::*;
 
-use super::{Isa, NOT_FIRST};
-use super::kernels::{Activation, Add, Buffer, Depthwise, LINE, Operand, Packed, Place, Square, product};
+use super::NOT_FIRST;
 use crate::networks::{self, Conv, values};
 
 /// The first blocks of a convolutional network, packed.

@@ -4,8 +4,6 @@
 //! sends images through it one by one. Images are shared out among the threads, and so is the work of each: a single image is
 //! everybody's. Which thread does what never shows in the bits.
 
-mod isa;
-mod kernels;
 mod maps;
 mod spares;
 mod vit;
@@ -13,9 +11,8 @@ mod vit;
 /// What is said of a part of a network that images do not go into.
 const NOT_FIRST: &str = "the engine runs the first blocks of a network";
 
+use genus_kernels::Isa;
 use rayon::prelude::*;
-
-pub use isa::{Isa, IsaError, Precision};
 
 use crate::networks::{self, Network};
 use maps::Maps;

@@ -1,10 +1,12 @@
 //! Vision transformers on the engine, an image at a time.
 
+use genus_kernels::{
+    Activation, Add, Buffer, Head, Isa, Norm, Operand, Packed, Place, Workspace, attend, product, row_stride,
+};
 use rayon::prelude::*;
 
-use super::kernels::{Activation, Add, Buffer, Head, Norm, Operand, Packed, Place, Workspace, attend, product, row_stride};
 use super::spares::Spares;
-use super::{Isa, NOT_FIRST};
+use super::NOT_FIRST;
 use crate::networks::{self, Linear, values};
 
 /// The first blocks of a vision transformer, packed.

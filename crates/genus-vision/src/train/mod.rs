@@ -35,6 +35,7 @@ use std::ops::Range;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use burn_tensor::{Device, Tensor as Array, TensorData};
+use genus_kernels::{Isa, Precision};
 use thiserror::Error;
 
 pub use distil::{DistilLoss, UNLABELLED};
@@ -49,7 +50,6 @@ use objective::{Arrays, Gradients, Objective};
 
 use crate::networks::{Architecture, ArchitectureError, Live, Network, Parts, values};
 use crate::device::{device, on_processor};
-use crate::engine::{Isa, Precision};
 use crate::runner::Runner;
 use crate::weights::{Tensor, Weights};
 use crate::workers::Workers;

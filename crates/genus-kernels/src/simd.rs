@@ -3,7 +3,8 @@
 #[cfg(target_arch = "x86_64")]
 use std::{arch::x86_64::*, mem::transmute};
 
-use crate::engine::Isa;
+use super::tile::{Tile, tile_of};
+use crate::isa::Isa;
 
 /// A kind of register with what the kernels do with it.
 ///
@@ -55,6 +56,8 @@ pub(super) trait Simd {
     unsafe fn sum(a: Self::V) -> f32;
     /// The largest number.
     unsafe fn largest(a: Self::V) -> f32;
+    /// Computes a tile; not inlined, as there are many sizes of tiles. As safe as the tile is.
+    unsafe fn tile(tile: Tile);
 }
 
 /// Something to do with registers of any kind.
@@ -108,6 +111,26 @@ pub(super) fn with_simd<W: Work>(isa: Isa, work: W) {
         _ => unsafe { work.run::<Plain>() },
     }
 }
+
+/// A function that computes tiles, compiled for some instructions.
+macro_rules! tiles {
+    ($name:ident, $kind:ty $(, $features:literal)?) => {
+        $(#[target_feature(enable = $features)])?
+        #[inline(never)]
+        unsafe fn $name(tile: Tile) {
+            // SAFETY: as for `Simd::tile`.
+            unsafe { tile_of::<$kind>(tile) }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+tiles!(tile_bf16, Avx512<true>, "avx512f,avx512bf16");
+#[cfg(target_arch = "x86_64")]
+tiles!(tile_avx512, Avx512<false>, "avx512f");
+#[cfg(target_arch = "x86_64")]
+tiles!(tile_avx2, Avx2, "avx2,fma");
+tiles!(tile_plain, Plain);
 
 /// AVX-512, with products of f32 or of bf16.
 #[cfg(target_arch = "x86_64")]
@@ -212,6 +235,11 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     unsafe fn largest(a: __m512) -> f32 {
         unsafe { _mm512_reduce_max_ps(a) }
     }
+
+    #[inline(always)]
+    unsafe fn tile(tile: Tile) {
+        unsafe { if BF16 { tile_bf16(tile) } else { tile_avx512(tile) } }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -299,6 +327,11 @@ impl Simd for Avx2 {
         let mut lanes = [0.0; 8];
         unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), a) };
         halved(lanes, f32::max)
+    }
+
+    #[inline(always)]
+    unsafe fn tile(tile: Tile) {
+        unsafe { tile_avx2(tile) }
     }
 }
 
@@ -390,5 +423,10 @@ impl Simd for Plain {
     #[inline(always)]
     unsafe fn largest(a: [f32; 4]) -> f32 {
         a[0].max(a[1]).max(a[2].max(a[3]))
+    }
+
+    #[inline(always)]
+    unsafe fn tile(tile: Tile) {
+        unsafe { tile_plain(tile) }
     }
 }

@@ -5,11 +5,11 @@ use rayon::prelude::*;
 use super::buffer::Buffer;
 use super::product::{Activation, limits};
 use super::simd::{Simd, Work, with_simd};
-use crate::engine::Isa;
+use crate::isa::Isa;
 
 /// The kernels of all channels: channels side by side, as in the maps.
 #[derive(Debug)]
-pub(crate) struct Depthwise {
+pub struct Depthwise {
     isa: Isa,
     kernel: usize,
     channels: usize,
@@ -22,9 +22,9 @@ pub(crate) struct Depthwise {
 
 /// A square map: pixels one after the other, `channels` numbers apart.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Square {
-    pub(crate) side: usize,
-    pub(crate) channels: usize,
+pub struct Square {
+    pub side: usize,
+    pub channels: usize,
 }
 
 impl Square {
@@ -49,7 +49,7 @@ struct Line<'a> {
 
 impl Depthwise {
     /// From the kernels, channel by channel.
-    pub(crate) fn new(isa: Isa, kernel: usize, stride: usize, weights: &[f32], bias: &[f32], activation: Activation) -> Self {
+    pub fn new(isa: Isa, kernel: usize, stride: usize, weights: &[f32], bias: &[f32], activation: Activation) -> Self {
         let channels = bias.len().next_multiple_of(isa.lanes());
         let taps = kernel * kernel;
         let mut values = Buffer::zeros(taps * channels);
@@ -75,7 +75,7 @@ impl Depthwise {
     ///
     /// # Panics
     /// When a slice is too short, or a map too narrow for the channels.
-    pub(crate) fn run(&self, input: &[f32], from: Square, before: usize, out: &mut [f32], to: Square) {
+    pub fn run(&self, input: &[f32], from: Square, before: usize, out: &mut [f32], to: Square) {
         assert!(from.channels >= self.channels && to.channels >= self.channels);
         assert!(input.len() >= from.len() && to.side > 0);
         let lines = out[..to.len()].par_chunks_mut(to.side * to.channels).enumerate();

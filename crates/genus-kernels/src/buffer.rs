@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 /// The numbers of a cache line.
-pub(crate) const LINE: usize = 16;
+pub const LINE: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
@@ -11,16 +11,16 @@ struct Line([f32; LINE]);
 
 /// A vector of numbers, a whole number of cache lines and aligned to them: a register is never read out of two lines.
 #[derive(Debug, Default)]
-pub(crate) struct Buffer(Vec<Line>);
+pub struct Buffer(Vec<Line>);
 
 impl Buffer {
     /// So many zeros, rounded up to whole lines.
-    pub(crate) fn zeros(len: usize) -> Self {
+    pub fn zeros(len: usize) -> Self {
         Self(vec![Line([0.0; LINE]); len.div_ceil(LINE)])
     }
 
     /// Makes room for so many numbers; what is in them is of no account.
-    pub(crate) fn reserve(&mut self, len: usize) {
+    pub fn reserve(&mut self, len: usize) {
         if self.len() < len {
             *self = Self::zeros(len);
         }

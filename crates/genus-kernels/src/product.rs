@@ -8,13 +8,13 @@ use rayon::prelude::*;
 use super::buffer::{Buffer, LINE};
 use super::math::gelu;
 use super::simd::{Simd, Work, with_simd};
-use super::tile::{Finish, Left, tile_of};
-use crate::engine::{Isa, Precision};
+use super::tile::{Finish, Left, Tile};
+use crate::isa::{Isa, Precision};
 
 /// The right side of products, laid out for one kind of register: panels of two registers of columns (the last may be of one),
 /// in each panel the rows one after the other. Columns are filled up with zeros.
 #[derive(Debug)]
-pub(crate) struct Packed {
+pub struct Packed {
     isa: Isa,
     depth: usize,
     columns: usize,
@@ -34,7 +34,7 @@ impl Packed {
     /// Packs the values of a matrix that has a column for every bias and `pieces` of `len` rows: `value(row, column)`.
     ///
     /// The left side's terms come in the same pieces, each filled up with zeros to whole words.
-    pub(crate) fn new(
+    pub fn new(
         isa: Isa,
         [pieces, len]: [usize; 2],
         bias: &[f32],
@@ -76,7 +76,7 @@ impl Packed {
     }
 
     /// The number of columns.
-    pub(crate) fn columns(&self) -> usize {
+    pub fn columns(&self) -> usize {
         self.columns
     }
 }
@@ -85,15 +85,15 @@ impl Packed {
 ///
 /// A plain matrix is one line; the maps of a convolution have lines of pixels with a margin between them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
-    pub(crate) start: usize,
-    pub(crate) line: usize,
-    pub(crate) row: usize,
+pub struct Place {
+    pub start: usize,
+    pub line: usize,
+    pub row: usize,
 }
 
 impl Place {
     /// Rows one after the other.
-    pub(crate) fn rows(stride: usize) -> Self {
+    pub fn rows(stride: usize) -> Self {
         Self {
             start: 0,
             line: 0,
@@ -108,18 +108,18 @@ impl Place {
 
 /// The left side of a product.
 #[derive(Clone, Copy)]
-pub(crate) struct Operand<'a> {
-    pub(crate) values: &'a [f32],
-    pub(crate) place: Place,
+pub struct Operand<'a> {
+    pub values: &'a [f32],
+    pub place: Place,
     /// The words of a row lie in pieces of this many …
-    pub(crate) len: usize,
+    pub len: usize,
     /// … one at each of these distances from its beginning.
-    pub(crate) offsets: &'a [usize],
+    pub offsets: &'a [usize],
 }
 
 /// What is added to a product.
 #[derive(Clone, Copy)]
-pub(crate) enum Add<'a> {
+pub enum Add<'a> {
     Nothing,
     /// What is there already.
     Out,
@@ -129,7 +129,7 @@ pub(crate) enum Add<'a> {
 
 /// What becomes of every number at the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Activation {
+pub enum Activation {
     None,
     /// Cut at zero.
     Relu,
@@ -188,7 +188,7 @@ struct Piece<'a> {
 /// # Panics
 /// When something does not fit its place, rows of `out` overlap, or the processor does not have the registers that the right
 /// side was packed for.
-pub(crate) fn product(
+pub fn product(
     [lines, per_line]: [usize; 2],
     left: Operand,
     right: &Packed,
@@ -308,13 +308,25 @@ impl Work for Piece<'_> {
                         offsets,
                         len,
                     };
-                    let panel = right.values.as_ptr().add(first * right.depth);
+                    let tile = Tile {
+                        rows: to - from,
+                        registers,
+                        left,
+                        right: right.values.as_ptr().add(first * right.depth),
+                        finish,
+                        out,
+                        out_stride: out_place.row,
+                    };
                     if activation != Activation::Gelu {
-                        tile_of::<S>(to - from, registers, left, panel, finish, out, out_place.row);
+                        S::tile(tile);
                         continue;
                     }
                     let wide = 2 * S::LANES;
-                    tile_of::<S>(to - from, registers, left, panel, finish, sums.as_mut_ptr(), wide);
+                    S::tile(Tile {
+                        out: sums.as_mut_ptr(),
+                        out_stride: wide,
+                        ..tile
+                    });
                     for row in 0..to - from {
                         let sums = sums.as_ptr().add(row * wide);
                         let first = gelu::<S>(S::load(sums));
@@ -336,7 +348,7 @@ impl Work for Piece<'_> {
 
 /// The distance of the rows of a matrix: whole lines, and an odd number of them where rows would otherwise share a few sets of
 /// the first-level cache.
-pub(crate) fn row_stride(columns: usize) -> usize {
+pub fn row_stride(columns: usize) -> usize {
     let lines = columns.div_ceil(LINE);
     LINE * (lines + usize::from(lines.is_multiple_of(16)))
 }

@@ -3,24 +3,24 @@
 use super::buffer::Buffer;
 use super::math::exp;
 use super::simd::{Simd, Work, with_simd};
-use super::tile::{Finish, Left, tile_of};
-use crate::engine::Isa;
+use super::tile::{Finish, Left, Tile};
+use crate::isa::Isa;
 
 /// Queries, keys and values of one head: rows `stride` apart, `width` numbers from each of the three beginnings.
 #[derive(Clone, Copy)]
-pub(crate) struct Head<'a> {
-    pub(crate) values: &'a [f32],
-    pub(crate) stride: usize,
-    pub(crate) tokens: usize,
-    pub(crate) width: usize,
-    pub(crate) query: usize,
-    pub(crate) key: usize,
-    pub(crate) value: usize,
+pub struct Head<'a> {
+    pub values: &'a [f32],
+    pub stride: usize,
+    pub tokens: usize,
+    pub width: usize,
+    pub query: usize,
+    pub key: usize,
+    pub value: usize,
 }
 
 /// What a thread needs to attend.
 #[derive(Debug, Default)]
-pub(crate) struct Workspace {
+pub struct Workspace {
     keys: Buffer,
     values: Buffer,
     scores: Buffer,
@@ -39,7 +39,7 @@ struct Attend<'a> {
 ///
 /// # Panics
 /// When something is too short, or more tokens are wanted than there are.
-pub(crate) fn attend(isa: Isa, head: Head, wanted: usize, workspace: &mut Workspace, out: &mut [f32]) {
+pub fn attend(isa: Isa, head: Head, wanted: usize, workspace: &mut Workspace, out: &mut [f32]) {
     let Head {
         values,
         stride,
@@ -125,7 +125,15 @@ impl Work for Attend<'_> {
                 };
                 for at in (0..columns).step_by(panel) {
                     let (right, out) = (keys.as_ptr().add(at * width), scores.as_mut_ptr().add(at));
-                    tile_of::<S::Single>(rows, 2, left, right, plain, out, score_stride);
+                    S::Single::tile(Tile {
+                        rows,
+                        registers: 2,
+                        left,
+                        right,
+                        finish: plain,
+                        out,
+                        out_stride: score_stride,
+                    });
                 }
                 let mut sums = [0.0; 14];
                 for (row, sum) in sums.iter_mut().enumerate().take(rows) {
@@ -139,7 +147,15 @@ impl Work for Attend<'_> {
                 };
                 for at in (0..wide).step_by(panel) {
                     let (right, out) = (values.as_ptr().add(at * tokens), mixed.as_mut_ptr().add(at));
-                    tile_of::<S::Single>(rows, 2, left, right, plain, out, wide);
+                    S::Single::tile(Tile {
+                        rows,
+                        registers: 2,
+                        left,
+                        right,
+                        finish: plain,
+                        out,
+                        out_stride: wide,
+                    });
                 }
                 for (row, sum) in sums.iter().enumerate().take(rows) {
                     let share = S::splat(1.0 / sum);

@@ -106,26 +106,41 @@ pub(super) unsafe fn tile<S: Simd, const R: usize, const W: usize>(
     }
 }
 
+/// A tile: so many rows and registers of columns.
+#[derive(Clone, Copy)]
+pub(super) struct Tile<'a> {
+    pub(super) rows: usize,
+    pub(super) registers: usize,
+    pub(super) left: Left<'a>,
+    pub(super) right: *const f32,
+    pub(super) finish: Finish,
+    pub(super) out: *mut f32,
+    pub(super) out_stride: usize,
+}
+
 /// As [`tile`], for a number of rows and registers that is known only now.
 ///
 /// # Safety
 /// As for [`tile`], with `rows` from 1 to `S::ROWS` and `registers` 1 or 2.
 #[inline(always)]
-pub(super) unsafe fn tile_of<S: Simd>(
-    rows: usize,
-    registers: usize,
-    left: Left,
-    right: *const f32,
-    finish: Finish,
-    out: *mut f32,
-    out_stride: usize,
-) {
+pub(super) unsafe fn tile_of<S: Simd>(tile_of: Tile) {
+    let Tile {
+        rows,
+        registers,
+        left,
+        right,
+        finish,
+        out,
+        out_stride,
+    } = tile_of;
     macro_rules! choose {
         ($($r:literal)*) => {
             match (rows, registers) {
                 $(
                     // Tiles larger than the kind has are not compiled for it.
+                    // SAFETY: as the caller says.
                     ($r, 2) if $r <= S::ROWS => unsafe { tile::<S, $r, 2>(left, right, finish, out, out_stride) },
+                    // SAFETY: as the caller says.
                     ($r, 1) if $r <= S::ROWS => unsafe { tile::<S, $r, 1>(left, right, finish, out, out_stride) },
                 )*
                 _ => debug_assert!(false, "a tile of {rows} rows and {registers} registers"),

@@ -1,14 +1,14 @@
 //! Layer normalisation.
 
 use super::simd::{Simd, Work, with_simd};
-use crate::engine::Isa;
+use crate::isa::Isa;
 
 /// The scale and the shift of a normalisation, and what is added to the variance.
 #[derive(Debug)]
-pub(crate) struct Norm {
-    pub(crate) gamma: Vec<f32>,
-    pub(crate) beta: Vec<f32>,
-    pub(crate) epsilon: f32,
+pub struct Norm {
+    pub gamma: Vec<f32>,
+    pub beta: Vec<f32>,
+    pub epsilon: f32,
 }
 
 struct Row<'a> {
@@ -22,7 +22,7 @@ impl Norm {
     ///
     /// # Panics
     /// When a slice is too short; `out` needs room for whole registers.
-    pub(crate) fn row(&self, isa: Isa, x: &[f32], out: &mut [f32]) {
+    pub fn row(&self, isa: Isa, x: &[f32], out: &mut [f32]) {
         let x = &x[..self.gamma.len()];
         with_simd(isa, Row { x, norm: self, out });
     }

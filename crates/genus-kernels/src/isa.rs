@@ -17,7 +17,7 @@ pub enum Isa {
     Avx512,
     /// AVX2 with fused multiply-adds.
     Avx2,
-    /// Whatever burn makes of this processor or device.
+    /// Nothing in particular: plain numbers here, and the tensor library where networks run.
     Portable,
 }
 
@@ -99,9 +99,7 @@ impl Isa {
     /// The fastest that this processor has and that computes so precisely.
     pub fn best(precision: Precision) -> Result<Self, IsaError> {
         let fits = |isa: &Isa| isa.precision() == precision && isa.is_available();
-        // Where burn was built for another device, that is where networks are to run.
-        let mut candidates = Isa::ALL.into_iter().filter(|isa| crate::device::on_processor() || *isa == Isa::Portable);
-        candidates.find(fits).ok_or(IsaError::NoBf16)
+        Isa::ALL.into_iter().find(fits).ok_or(IsaError::NoBf16)
     }
 
     /// What `GENUS_ISA` names, or else the best; the precision is f32 where neither says otherwise.
@@ -120,7 +118,7 @@ impl Isa {
     }
 
     /// The one with the same registers that computes in f32.
-    pub(super) fn single(self) -> Self {
+    pub fn single(self) -> Self {
         match self {
             Isa::Avx512Bf16 => Isa::Avx512,
             other => other,
@@ -128,7 +126,7 @@ impl Isa {
     }
 
     /// Puts numbers down as words.
-    pub(super) fn fill_words(self, mut numbers: impl Iterator<Item = f32>, words: &mut [f32]) {
+    pub fn fill_words(self, mut numbers: impl Iterator<Item = f32>, words: &mut [f32]) {
         match self.precision() {
             Precision::F32 => words.iter_mut().zip(numbers).for_each(|(word, number)| *word = number),
             Precision::Bf16 => {
@@ -143,7 +141,7 @@ impl Isa {
     }
 
     /// How many words so many numbers take as a side of a product.
-    pub(super) fn words(self, numbers: usize) -> usize {
+    pub fn words(self, numbers: usize) -> usize {
         match self.precision() {
             Precision::F32 => numbers,
             Precision::Bf16 => numbers.div_ceil(2),
@@ -151,7 +149,7 @@ impl Isa {
     }
 
     /// The numbers of a register.
-    pub(super) fn lanes(self) -> usize {
+    pub fn lanes(self) -> usize {
         match self {
             Isa::Avx512Bf16 | Isa::Avx512 => 16,
             Isa::Avx2 => 8,
@@ -160,7 +158,7 @@ impl Isa {
     }
 
     /// The most rows of a tile of a product.
-    pub(super) fn tile_rows(self) -> usize {
+    pub fn tile_rows(self) -> usize {
         match self {
             Isa::Avx512Bf16 | Isa::Avx512 => 14,
             Isa::Avx2 => 6,
