@@ -9,12 +9,19 @@ use crate::isa::Isa;
 /// Queries, keys and values of one head: rows `stride` apart, `width` numbers from each of the three beginnings.
 #[derive(Clone, Copy)]
 pub struct Head<'a> {
+    /// The numbers of all heads.
     pub values: &'a [f32],
+    /// The distance of tokens.
     pub stride: usize,
+    /// The number of tokens.
     pub tokens: usize,
+    /// The numbers of a query, a key or a value.
     pub width: usize,
+    /// Where a token's query begins.
     pub query: usize,
+    /// Where its key begins.
     pub key: usize,
+    /// Where its value begins.
     pub value: usize,
 }
 

@@ -23,7 +23,9 @@ pub struct Depthwise {
 /// A square map: pixels one after the other, `channels` numbers apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Square {
+    /// The pixels of a side.
     pub side: usize,
+    /// The distance of pixels.
     pub channels: usize,
 }
 

@@ -6,8 +6,11 @@ use crate::isa::Isa;
 /// The scale and the shift of a normalisation, and what is added to the variance.
 #[derive(Debug)]
 pub struct Norm {
+    /// The scale of every number.
     pub gamma: Vec<f32>,
+    /// The shift of every number.
     pub beta: Vec<f32>,
+    /// What is added to the variance.
     pub epsilon: f32,
 }
 

@@ -86,8 +86,11 @@ impl Packed {
 /// A plain matrix is one line; the maps of a convolution have lines of pixels with a margin between them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Place {
+    /// Where the first row begins.
     pub start: usize,
+    /// The distance of lines.
     pub line: usize,
+    /// The distance of rows.
     pub row: usize,
 }
 
@@ -109,7 +112,9 @@ impl Place {
 /// The left side of a product.
 #[derive(Clone, Copy)]
 pub struct Operand<'a> {
+    /// The words.
     pub values: &'a [f32],
+    /// Where rows begin.
     pub place: Place,
     /// The words of a row lie in pieces of this many …
     pub len: usize,
@@ -120,6 +125,7 @@ pub struct Operand<'a> {
 /// What is added to a product.
 #[derive(Clone, Copy)]
 pub enum Add<'a> {
+    /// Nothing.
     Nothing,
     /// What is there already.
     Out,
@@ -130,6 +136,7 @@ pub enum Add<'a> {
 /// What becomes of every number at the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Activation {
+    /// It stays as it is.
     None,
     /// Cut at zero.
     Relu,
