@@ -8,7 +8,9 @@ mod made_up;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use genus_vision::{Architecture, Encoder, EncoderSpec, Isa, NetworkEncoder, Positions, Precision, ResNetKind, Tensor, Weights};
+use genus_vision::{
+    Architecture, Encoder, EncoderSpec, Isa, Limits, NetworkEncoder, Positions, Precision, ResNetKind, Tensor, Weights, decode,
+};
 use made_up::{architecture, assert_features, pixels, tensors, transform};
 use serde_json::Value;
 
@@ -76,6 +78,62 @@ fn features_of_real_weights_are_those_of_pytorch() {
             assert_features(&found, &case["features"], &format!("{name} on {isa}"));
         }
     }
+}
+
+/// The least cosine between rows of features.
+fn least_cosine(found: &[f32], expected: &[f32], dim: usize) -> f64 {
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| f64::from(x * y)).sum::<f64>();
+    let pairs = found.chunks(dim).zip(expected.chunks(dim));
+    pairs
+        .map(|(f, e)| dot(f, e) / (dot(f, f) * dot(e, e)).sqrt())
+        .fold(1.0, f64::min)
+}
+
+#[test]
+fn features_of_bf16_are_near_those_of_f32() {
+    if !Isa::Avx512Bf16.is_available() {
+        println!("skipped: this processor has no {}", Isa::Avx512Bf16);
+        return;
+    }
+    let goldens: Value = serde_json::from_str(include_str!("goldens/features.json")).unwrap();
+    for case in goldens.as_array().unwrap() {
+        let name = case["name"].as_str().unwrap();
+        let side = case["side"].as_u64().unwrap() as usize;
+        let kind = architecture(&case["architecture"]);
+        let encoder = |isa| NetworkEncoder::new(kind, transform(side), weights(&case["tensors"]), isa);
+        if !matches!(kind, Architecture::Vit { .. }) {
+            // Convolutional networks say so instead of computing something else.
+            assert!(encoder(Isa::Avx512Bf16).is_err(), "{name}");
+            continue;
+        }
+        let features = [Isa::Avx512Bf16, Isa::Portable].map(|isa| encoder(isa).unwrap().encode(&pixels(side)).unwrap());
+        let cosine = least_cosine(&features[0], &features[1], features[0].len() / 2);
+        assert!((0.999..1.0).contains(&cosine), "{name}: cosine {cosine}");
+    }
+}
+
+#[test]
+fn photographs_through_real_weights_are_nearly_the_same_in_bf16() {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let folder = std::env::var_os("GENUS_TEST_WEIGHTS").map_or(beside.join("weights"), Into::into);
+    let (weights, archive) = (folder.join("vit_s14_saliency.safetensors"), beside.join("data/cub200_small.tar"));
+    let (true, Ok(archive)) = (weights.exists() && Isa::Avx512Bf16.is_available(), std::fs::read(archive)) else {
+        println!("skipped: there are no {}, photographs or instructions of bf16", weights.display());
+        return;
+    };
+    let spec = EncoderSpec::parse("vit:positions=smoothed,size=224").unwrap();
+    // JPEG files begin where blocks of 512 bytes do.
+    let starts = (0..archive.len()).step_by(512).filter(|&at| archive[at..].starts_with(&[0xFF, 0xD8, 0xFF]));
+    let photos = starts.step_by(300).take(8).map(|at| decode(&archive[at..], &Limits::default()).unwrap());
+    let pixels: Vec<f32> = photos.flat_map(|photo| spec.transform.apply(&photo)).collect();
+    let [bf16, f32, portable] = [Isa::Avx512Bf16, Isa::best(Precision::F32).unwrap(), Isa::Portable].map(|isa| {
+        let encoder = spec.load(&weights, isa).unwrap();
+        encoder.encode(&pixels).unwrap()
+    });
+    let dim = f32.len() / 8;
+    let (half, whole) = (least_cosine(&bf16, &portable, dim), least_cosine(&f32, &portable, dim));
+    println!("cosine with the portable path: bf16 {half}, f32 {whole}");
+    assert!(half >= 0.9995 && whole >= 0.99999, "bf16 {half}, f32 {whole}");
 }
 
 #[test]
