@@ -58,7 +58,9 @@ pub fn attend(isa: Isa, head: Head, wanted: usize, workspace: &mut Workspace, ou
         return;
     }
     let furthest = head.query.max(head.key).max(head.value) + width;
-    assert!(wanted <= tokens && (tokens - 1) * stride + furthest <= values.len() && out.len() >= wanted * isa.words(width));
+    assert!(
+        wanted <= tokens && (tokens - 1) * stride + furthest <= values.len() && out.len() >= wanted * isa.words(width)
+    );
     with_simd(
         isa,
         Attend {

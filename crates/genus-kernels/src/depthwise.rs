@@ -133,7 +133,9 @@ impl Work for Line<'_> {
                     let weights = depthwise.values.as_ptr().add(channel);
                     let pixel = |ky: usize, kx: usize, x: usize| {
                         let line = (start(y) + ky as isize) as usize * from.side;
-                        input.as_ptr().add((line + (start(x) + kx as isize) as usize) * from.channels + channel)
+                        input
+                            .as_ptr()
+                            .add((line + (start(x) + kx as isize) as usize) * from.channels + channel)
                     };
                     if whole && last < to.side && inside(start(last), kernel, from.side) == (0..kernel) {
                         let mut sums = [bias; TOGETHER];

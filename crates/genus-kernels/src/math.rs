@@ -38,7 +38,10 @@ pub(super) unsafe fn gelu<S: Simd>(x: S::V) -> S::V {
         let zero = S::splat(0.0);
         let size = S::max(S::sub(zero, x), x);
         // The tail of the normal distribution beyond |x| (Abramowitz and Stegun 7.1.26): a polynomial in t times a bell.
-        let t = S::div(S::splat(1.0), S::fma(size, S::splat(0.327_591_1 / std::f32::consts::SQRT_2), S::splat(1.0)));
+        let t = S::div(
+            S::splat(1.0),
+            S::fma(size, S::splat(0.327_591_1 / std::f32::consts::SQRT_2), S::splat(1.0)),
+        );
         let mut p = S::splat(1.061_405_4);
         for c in [-1.453_152_1, 1.421_413_8, -0.284_496_74, 0.254_829_6] {
             p = S::fma(p, t, S::splat(c));

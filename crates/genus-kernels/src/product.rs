@@ -34,12 +34,7 @@ impl Packed {
     /// Packs the values of a matrix that has a column for every bias and `pieces` of `len` rows: `value(row, column)`.
     ///
     /// The left side's terms come in the same pieces, each filled up with zeros to whole words.
-    pub fn new(
-        isa: Isa,
-        [pieces, len]: [usize; 2],
-        bias: &[f32],
-        value: impl Fn(usize, usize) -> f32,
-    ) -> Self {
+    pub fn new(isa: Isa, [pieces, len]: [usize; 2], bias: &[f32], value: impl Fn(usize, usize) -> f32) -> Self {
         let (lanes, columns, words) = (isa.lanes(), bias.len(), isa.words(len));
         let (width, depth) = (columns.next_multiple_of(lanes), pieces * words);
         let word = |k: usize, column: usize| match isa.precision() {
@@ -216,7 +211,10 @@ pub fn product(
     let last = |place: &Place| place.at(lines - 1, per_line - 1);
     let furthest = left.offsets.iter().max().copied().unwrap_or(0) + left.len;
     assert_eq!(right.depth, left.offsets.len() * left.len, "the terms of both sides");
-    assert!(activation != Activation::Gelu || matches!(add, Add::Nothing), "words are not numbers");
+    assert!(
+        activation != Activation::Gelu || matches!(add, Add::Nothing),
+        "words are not numbers"
+    );
     assert!(last(&left.place) + furthest <= left.values.len(), "the left side");
     assert!(last(&out_place) + width <= out.len(), "the result");
     let apart = |stride: usize, count: usize, length: usize| count == 1 || stride >= length;

@@ -148,7 +148,11 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     unsafe fn term(left: __m512, right: __m512, sum: __m512) -> __m512 {
         unsafe {
             if BF16 {
-                _mm512_dpbf16_ps(sum, transmute::<__m512, __m512bh>(left), transmute::<__m512, __m512bh>(right))
+                _mm512_dpbf16_ps(
+                    sum,
+                    transmute::<__m512, __m512bh>(left),
+                    transmute::<__m512, __m512bh>(right),
+                )
             } else {
                 _mm512_fmadd_ps(left, right, sum)
             }

@@ -9,7 +9,13 @@ use super::*;
 const CASES: u32 = if cfg!(miri) { 4 } else { 300 };
 
 fn available() -> impl Iterator<Item = Isa> {
-    let ours = |isa: &Isa| if cfg!(miri) { *isa == Isa::Portable } else { isa.is_available() };
+    let ours = |isa: &Isa| {
+        if cfg!(miri) {
+            *isa == Isa::Portable
+        } else {
+            isa.is_available()
+        }
+    };
     Isa::ALL.into_iter().filter(ours)
 }
 
@@ -44,7 +50,9 @@ fn below(x: f64) -> f64 {
     const STEPS: usize = 2000;
     let bell = |t: f64| (-t * t / 2.0).exp() / std::f64::consts::TAU.sqrt();
     let step = x / STEPS as f64;
-    let inner: f64 = (1..STEPS).map(|at| bell(step * at as f64) * if at % 2 == 1 { 4.0 } else { 2.0 }).sum();
+    let inner: f64 = (1..STEPS)
+        .map(|at| bell(step * at as f64) * if at % 2 == 1 { 4.0 } else { 2.0 })
+        .sum();
     0.5 + step / 3.0 * (bell(0.0) + inner + bell(x))
 }
 
@@ -66,19 +74,23 @@ fn cases() -> impl Strategy<Value = Case> {
     let size: usize = if cfg!(miri) { 9 } else { 90 };
     // A single row or term often enough.
     let few = move || prop_oneof![Just(1usize), 1..size];
-    ((1usize..4, few(), 1usize..4, few(), few()), (0usize..3, 0usize..3, 0usize..3, any::<u64>())).prop_map(
-        move |((lines, per_line, pieces, len, columns), (gap, added, activation, seed))| Case {
-            lines,
-            per_line,
-            pieces,
-            len,
-            columns,
-            gap,
-            added,
-            activation: activations[activation],
-            seed,
-        },
+    (
+        (1usize..4, few(), 1usize..4, few(), few()),
+        (0usize..3, 0usize..3, 0usize..3, any::<u64>()),
     )
+        .prop_map(
+            move |((lines, per_line, pieces, len, columns), (gap, added, activation, seed))| Case {
+                lines,
+                per_line,
+                pieces,
+                len,
+                columns,
+                gap,
+                added,
+                activation: activations[activation],
+                seed,
+            },
+        )
 }
 
 /// What a product must be, in f64, and the sum of the sizes of its terms.
@@ -87,7 +99,11 @@ fn expected(case: &Case, left: &[f32], right: &[f32], bias: &[f32], add: &[f32])
     let mut out = Vec::new();
     for row in 0..case.lines * case.per_line {
         for column in 0..case.columns {
-            let add = if case.added > 0 { add[row * case.columns + column] } else { 0.0 };
+            let add = if case.added > 0 {
+                add[row * case.columns + column]
+            } else {
+                0.0
+            };
             let mut sum = f64::from(bias[column]) + f64::from(add);
             let mut size = sum.abs();
             for k in 0..depth {
@@ -305,7 +321,9 @@ proptest! {
 #[test]
 fn gelu_is_a_number_times_its_probability() {
     let count = if cfg!(miri) { 3 } else { 2001 };
-    let xs: Vec<f32> = (0..count).map(|at| (at as f32 / (count - 1) as f32 - 0.5) * 24.0).collect();
+    let xs: Vec<f32> = (0..count)
+        .map(|at| (at as f32 / (count - 1) as f32 - 0.5) * 24.0)
+        .collect();
     for isa in available() {
         let packed = Packed::new(isa, [1, 1], &[0.0], |_, _| 1.0);
         let values = as_words(isa, &xs, [1, 1], 0, 1);
@@ -316,7 +334,15 @@ fn gelu_is_a_number_times_its_probability() {
             offsets: &[0],
         };
         let mut out = Buffer::zeros(count * LINE);
-        product([1, count], operand, &packed, Add::Nothing, Activation::Gelu, &mut out, Place::rows(LINE));
+        product(
+            [1, count],
+            operand,
+            &packed,
+            Add::Nothing,
+            Activation::Gelu,
+            &mut out,
+            Place::rows(LINE),
+        );
         for (&x, row) in xs.iter().zip(out.chunks(LINE)) {
             let (x, found) = match isa.words(2) {
                 2 => (f64::from(x), row[0]),
@@ -324,7 +350,10 @@ fn gelu_is_a_number_times_its_probability() {
             };
             let near = if isa.words(2) == 2 { 1e-6 } else { 8e-3 };
             let value = x * below(x);
-            assert!((f64::from(found) - value).abs() <= near * (x.abs() + 0.01), "{isa}: {found} for {x}: {value}");
+            assert!(
+                (f64::from(found) - value).abs() <= near * (x.abs() + 0.01),
+                "{isa}: {found} for {x}: {value}"
+            );
         }
     }
 }
@@ -342,7 +371,15 @@ fn what_is_no_number_stays_so() {
                 offsets: &[0],
             };
             let mut out = Buffer::zeros(LINE);
-            product([1, 1], operand, &packed, Add::Nothing, activation, &mut out, Place::rows(LINE));
+            product(
+                [1, 1],
+                operand,
+                &packed,
+                Add::Nothing,
+                activation,
+                &mut out,
+                Place::rows(LINE),
+            );
             assert!(out[..3].iter().all(|value| value.is_nan()), "{isa} {activation:?}");
         }
     }
@@ -363,7 +400,15 @@ fn what_does_not_fit_is_refused() {
             };
             let mut out = vec![0.0; room];
             let place = Place::rows(row);
-            product([1, rows], operand, &packed, Add::Nothing, Activation::None, &mut out, place);
+            product(
+                [1, rows],
+                operand,
+                &packed,
+                Add::Nothing,
+                Activation::None,
+                &mut out,
+                place,
+            );
         })
         .is_err()
     };

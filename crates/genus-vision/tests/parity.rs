@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use genus_vision::{
-    Architecture, Encoder, EncoderSpec, Isa, Limits, NetworkEncoder, Positions, Precision, ResNetKind, Tensor, Weights, decode,
+    Architecture, Encoder, EncoderSpec, Isa, Limits, NetworkEncoder, Positions, Precision, ResNetKind, Tensor, Weights,
+    decode,
 };
 use made_up::{architecture, assert_features, pixels, tensors, transform};
 use serde_json::Value;
@@ -116,15 +117,29 @@ fn features_of_bf16_are_near_those_of_f32() {
 fn photographs_through_real_weights_are_nearly_the_same_in_bf16() {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
     let folder = std::env::var_os("GENUS_TEST_WEIGHTS").map_or(beside.join("weights"), Into::into);
-    let (weights, archive) = (folder.join("vit_s14_saliency.safetensors"), beside.join("data/cub200_small.tar"));
-    let (true, Ok(archive)) = (weights.exists() && Isa::Avx512Bf16.is_available(), std::fs::read(archive)) else {
-        println!("skipped: there are no {}, photographs or instructions of bf16", weights.display());
+    let (weights, archive) = (
+        folder.join("vit_s14_saliency.safetensors"),
+        beside.join("data/cub200_small.tar"),
+    );
+    let (true, Ok(archive)) = (
+        weights.exists() && Isa::Avx512Bf16.is_available(),
+        std::fs::read(archive),
+    ) else {
+        println!(
+            "skipped: there are no {}, photographs or instructions of bf16",
+            weights.display()
+        );
         return;
     };
     let spec = EncoderSpec::parse("vit:positions=smoothed,size=224").unwrap();
     // JPEG files begin where blocks of 512 bytes do.
-    let starts = (0..archive.len()).step_by(512).filter(|&at| archive[at..].starts_with(&[0xFF, 0xD8, 0xFF]));
-    let photos = starts.step_by(300).take(8).map(|at| decode(&archive[at..], &Limits::default()).unwrap());
+    let starts = (0..archive.len())
+        .step_by(512)
+        .filter(|&at| archive[at..].starts_with(&[0xFF, 0xD8, 0xFF]));
+    let photos = starts
+        .step_by(300)
+        .take(8)
+        .map(|at| decode(&archive[at..], &Limits::default()).unwrap());
     let pixels: Vec<f32> = photos.flat_map(|photo| spec.transform.apply(&photo)).collect();
     let [bf16, f32, portable] = [Isa::Avx512Bf16, Isa::best(Precision::F32).unwrap(), Isa::Portable].map(|isa| {
         let encoder = spec.load(&weights, isa).unwrap();
@@ -152,8 +167,7 @@ fn bits_do_not_depend_on_the_number_of_threads() {
             let run = |threads| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 pool.install(|| {
-                    let encoder =
-                        NetworkEncoder::new(kind, transform(side), weights(&case["tensors"]), isa).unwrap();
+                    let encoder = NetworkEncoder::new(kind, transform(side), weights(&case["tensors"]), isa).unwrap();
                     let pixels = pixels(side);
                     let one = encoder.encode(&pixels[..pixels.len() / 2]).unwrap();
                     let all = [one, encoder.encode(&pixels).unwrap()].concat();

@@ -519,7 +519,11 @@ fn what_networks_run_on_can_be_chosen_and_is_said() {
     // The best of f32, where nothing is said.
     let best = Isa::best(Precision::F32).unwrap();
     let outcome = folder.genus(&format!("{embed} f.npz")).success();
-    assert!(outcome.stderr.contains(&format!(" on {best} in ")), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains(&format!(" on {best} in ")),
+        "{}",
+        outcome.stderr
+    );
     for (isa, precision, mention) in [
         ("sse9", "", "avx512bf16, avx512, avx2 or portable"),
         ("portable", "--precision bf16", "does not compute in bf16"),

@@ -47,7 +47,12 @@ pub(crate) fn save(
             labels.push(*class);
         }
     }
-    let encoder = NetworkEncoder::new(*trainer.architecture(), spec.transform, trainer.weights(), trainer.isa())?;
+    let encoder = NetworkEncoder::new(
+        *trainer.architecture(),
+        spec.transform,
+        trainer.weights(),
+        trainer.isa(),
+    )?;
     let features = features(data, &items, &encoder)?;
     let wanted = CalibrationSettings {
         seed: settings.seed,

@@ -2,7 +2,7 @@
 
 use genus_core::Features;
 use genus_vision::train::Trainer;
-use genus_vision::{Embedding, EncodeError, Encoder, EncoderSpec, ImageSource, NoMemory, NetworkEncoder};
+use genus_vision::{Embedding, EncodeError, Encoder, EncoderSpec, ImageSource, NetworkEncoder, NoMemory};
 use serde::{Deserialize, Serialize};
 
 use crate::image_source;
@@ -36,7 +36,12 @@ pub(crate) fn validate(
     epoch: u64,
 ) -> Result<Option<Validation>, TrainingError> {
     let Some(pool) = &data.validation else { return Ok(None) };
-    let encoder = NetworkEncoder::new(*trainer.architecture(), spec.transform, trainer.weights(), trainer.isa())?;
+    let encoder = NetworkEncoder::new(
+        *trainer.architecture(),
+        spec.transform,
+        trainer.weights(),
+        trainer.isa(),
+    )?;
     let held: Vec<usize> = (0..data.items.len())
         .filter(|&item| {
             let label = data.items[item].label.as_ref();

@@ -140,7 +140,11 @@ impl Plan {
         let weight = values(conv.weight);
         // Pixels without a gap between them are one piece.
         let whole = from.stride == inputs;
-        let (pieces, len) = if whole { (kernel, kernel * inputs) } else { (kernel * kernel, inputs) };
+        let (pieces, len) = if whole {
+            (kernel, kernel * inputs)
+        } else {
+            (kernel * kernel, inputs)
+        };
         let offsets = (0..pieces).map(|piece| match whole {
             true => piece * from.line(),
             false => piece / kernel * from.line() + piece % kernel * from.stride,
@@ -191,14 +195,19 @@ impl Maps {
     /// Packs a residual network that begins with its first layer.
     pub(super) fn resnet(net: networks::ResNet, image: usize, isa: Isa) -> Self {
         let stem = net.stem.expect(NOT_FIRST);
-        let mut plan = Plan { isa, layers: Vec::new() };
+        let mut plan = Plan {
+            isa,
+            layers: Vec::new(),
+        };
         let halved = |side: usize| (side - 1) / 2 + 1;
         let input = pixels(image, (3, 3));
         let outside = Map::new(1, halved(image), 64, (0, 0));
         plan.conv(stem.conv, input, outside, [2, 3], None, Activation::Relu);
         // The first convolution of a block sees a margin if it is one of 3 × 3.
         let margin = |block: Option<&networks::ResNetBlock>| {
-            let kernel = block.and_then(|block| block.steps.first()).map_or(1, |step| step.conv.kernel());
+            let kernel = block
+                .and_then(|block| block.steps.first())
+                .map_or(1, |step| step.conv.kernel());
             (kernel / 2, kernel / 2)
         };
         let mut x = Map::new(2, halved(outside.side), 64, margin(net.blocks.first()));
@@ -227,7 +236,10 @@ impl Maps {
                     None => (end, Some(shortcut)),
                     Some((_, next)) => {
                         let margin = next.conv.kernel() / 2;
-                        (Map::new(at % 2, side, step.conv.weight.dims()[0], (margin, margin)), None)
+                        (
+                            Map::new(at % 2, side, step.conv.weight.dims()[0], (margin, margin)),
+                            None,
+                        )
                     }
                 };
                 plan.conv(step.conv, from, to, [step.stride, kernel / 2], add, Activation::Relu);
@@ -246,7 +258,10 @@ impl Maps {
     /// Packs an EfficientNet-Lite that begins with its first layer.
     pub(super) fn lite(net: networks::Lite, image: usize, isa: Isa) -> Self {
         let stem = net.stem.expect(NOT_FIRST);
-        let mut plan = Plan { isa, layers: Vec::new() };
+        let mut plan = Plan {
+            isa,
+            layers: Vec::new(),
+        };
         let cut = |step: &networks::LiteStep| if step.cut { Activation::Relu6 } else { Activation::None };
         let input = pixels(image, stem.padding(image));
         let mut x = Map::new(1, image.div_ceil(stem.stride), stem.conv.weight.dims()[0], (0, 0));
@@ -288,7 +303,10 @@ impl Maps {
 
     /// Packs a network of four convolutions that begins with its first layer.
     pub(super) fn conv4(net: networks::ConvNet, image: usize, isa: Isa) -> Self {
-        let mut plan = Plan { isa, layers: Vec::new() };
+        let mut plan = Plan {
+            isa,
+            layers: Vec::new(),
+        };
         let input = pixels(image, (1, 1));
         let mut x = input;
         let blocks = net.blocks.len();
@@ -328,7 +346,8 @@ impl Maps {
         }
         let Map { side, channels, .. } = self.last;
         let last = &buffers[self.last.place];
-        let pixel = |y: usize, x: usize| &last[self.last.start(0) + y * self.last.line() + x * self.last.stride..][..channels];
+        let pixel =
+            |y: usize, x: usize| &last[self.last.start(0) + y * self.last.line() + x * self.last.stride..][..channels];
         if self.means {
             out.fill(0.0);
             for (y, x) in (0..side * side).map(|at| (at / side, at % side)) {
@@ -394,8 +413,17 @@ impl Layer {
                     offsets,
                 };
                 // Without margins, all lines are one.
-                let plain = *stride == 1 && offsets.len() == 1 && [Some(from), Some(to), add_map.as_ref()].iter().flatten().all(|map| map.margin == (0, 0));
-                let shape = if plain { [1, to.side * to.side] } else { [to.side, to.side] };
+                let plain = *stride == 1
+                    && offsets.len() == 1
+                    && [Some(from), Some(to), add_map.as_ref()]
+                        .iter()
+                        .flatten()
+                        .all(|map| map.margin == (0, 0));
+                let shape = if plain {
+                    [1, to.side * to.side]
+                } else {
+                    [to.side, to.side]
+                };
                 product(shape, left, packed, add, *activation, &mut out, place(to, 0, 1));
             }
             Step::Depthwise { kernels, before } => {
@@ -409,7 +437,9 @@ impl Layer {
                 let lines = out[to.start(0)..].par_chunks_mut(to.line()).take(to.side).enumerate();
                 lines.for_each(|(y, out)| {
                     for (x, out) in out.chunks_mut(to.stride).take(to.side).enumerate() {
-                        let seen = |at: usize| (at * stride).saturating_sub(*before)..(at * stride + size - before).min(from.side);
+                        let seen = |at: usize| {
+                            (at * stride).saturating_sub(*before)..(at * stride + size - before).min(from.side)
+                        };
                         out[..to.channels].fill(f32::NEG_INFINITY);
                         for (y, x) in seen(y).flat_map(|y| seen(x).map(move |x| (y, x))) {
                             let pixel = &input[from.start(0) + y * from.line() + x * from.stride..][..to.channels];

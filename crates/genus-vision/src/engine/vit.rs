@@ -5,8 +5,8 @@ use genus_kernels::{
 };
 use rayon::prelude::*;
 
-use super::spares::Spares;
 use super::NOT_FIRST;
+use super::spares::Spares;
 use crate::networks::{self, Linear, values};
 
 /// The first blocks of a vision transformer, packed.
@@ -130,7 +130,9 @@ impl Vit {
 
     /// Makes tokens of pixels.
     fn embed(&self, pixels: &[f32], scratch: &mut Scratch) {
-        let Self { patch, side, dim, isa, .. } = *self;
+        let Self {
+            patch, side, dim, isa, ..
+        } = *self;
         let (width, stride) = (side * patch, row_stride(dim));
         let numbers = 3 * patch * patch;
         let words = isa.words(numbers);
@@ -163,7 +165,15 @@ impl Vit {
         };
         let positions = Add::From(&self.positions, Place::rows(stride));
         let shape = [1, side * side];
-        product(shape, patches, &self.kernel, positions, Activation::None, &mut scratch.tokens, out);
+        product(
+            shape,
+            patches,
+            &self.kernel,
+            positions,
+            Activation::None,
+            &mut scratch.tokens,
+            out,
+        );
     }
 
     /// Sends tokens through a block, of which the first `wanted` are to leave it.
@@ -197,9 +207,25 @@ impl Vit {
             offsets: &[0],
         };
         let out = Place::rows(head_stride);
-        product([1, wanted], left, &block.query, Add::Nothing, Activation::None, attending, out);
+        product(
+            [1, wanted],
+            left,
+            &block.query,
+            Add::Nothing,
+            Activation::None,
+            attending,
+            out,
+        );
         let out = Place { start: keys, ..out };
-        product([1, tokens], left, &block.key_value, Add::Nothing, Activation::None, attending, out);
+        product(
+            [1, tokens],
+            left,
+            &block.key_value,
+            Add::Nothing,
+            Activation::None,
+            attending,
+            out,
+        );
 
         let mixed = &mut mixed[..heads * tokens * mixed_words];
         let of_heads = mixed.par_chunks_mut(tokens * mixed_words).with_max_len(1).enumerate();
@@ -213,7 +239,8 @@ impl Vit {
                 key: keys + number * width,
                 value: keys + dim + number * width,
             };
-            self.workspaces.with(|workspace| attend(isa, head, wanted, workspace, mixed));
+            self.workspaces
+                .with(|workspace| attend(isa, head, wanted, workspace, mixed));
         });
         let left = Operand {
             values: mixed,
@@ -232,7 +259,15 @@ impl Vit {
             offsets: &[0],
         };
         let inside = Place::rows(hidden_stride);
-        product([1, wanted], left, &block.widen, Add::Nothing, Activation::Gelu, inner, inside);
+        product(
+            [1, wanted],
+            left,
+            &block.widen,
+            Add::Nothing,
+            Activation::Gelu,
+            inner,
+            inside,
+        );
         let left = Operand {
             values: inner,
             place: inside,
@@ -278,7 +313,11 @@ fn pack(linear: Linear, isa: Isa, pieces: usize, scale: f32, scales: Option<Vec<
         Some(scales) => scales.into_iter().map(|own| own * scale).collect(),
         None => vec![scale; outputs],
     };
-    let bias: Vec<f32> = values(linear.bias).iter().zip(&scales).map(|(bias, scale)| bias * scale).collect();
+    let bias: Vec<f32> = values(linear.bias)
+        .iter()
+        .zip(&scales)
+        .map(|(bias, scale)| bias * scale)
+        .collect();
     let weight = values(linear.weight);
     Packed::new(isa, [pieces, inputs / pieces], &bias, |k, column| {
         weight[k * outputs + column] * scales[column]

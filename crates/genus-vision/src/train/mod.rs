@@ -48,8 +48,8 @@ pub use trunk::{Trunk, TrunkStore};
 use descent::Descent;
 use objective::{Arrays, Gradients, Objective};
 
-use crate::networks::{Architecture, ArchitectureError, Live, Network, Parts, values};
 use crate::device::{device, on_processor};
+use crate::networks::{Architecture, ArchitectureError, Live, Network, Parts, values};
 use crate::runner::Runner;
 use crate::weights::{Tensor, Weights};
 use crate::workers::Workers;
