@@ -7,6 +7,7 @@ Machines differ and are noisy: what counts is the ratio. Peer and Genus take tur
     python3 bench/compare.py                    # episodes and assign, one minute
     python3 bench/compare.py large              # 20,000 points at once: scipy needs minutes and 4 GB
     python3 bench/compare.py vision             # encoders beside PyTorch (pip install torch timm torchvision pillow safetensors)
+    python3 bench/compare.py engine             # the CPU engine beside PyTorch and ONNX Runtime (and onnx onnxscript onnxruntime)
     python3 bench/compare.py train              # a step of training beside PyTorch (pip install torch timm), many minutes
     python3 bench/compare.py train --batch 8    # the same with few images
     python3 bench/compare.py growth --rows 1e7  # how cost grows with the pile, up to so many rows (31 GB of disk)
@@ -254,6 +255,12 @@ def vision(folder):
     beside_pytorch.vision(folder, GENUS, VISION_TIMINGS, run_measured)
 
 
+def engine(folder, rounds):
+    import engine as beside_others
+
+    beside_others.engine(folder, GENUS, VISION_TIMINGS, run_measured, rounds)
+
+
 def train(batch, steps, rounds):
     import train as beside_pytorch
 
@@ -262,11 +269,11 @@ def train(batch, steps, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", help="any of episodes, assign, large, growth, vision, train; by default the first two")
+    parser.add_argument("what", nargs="*", help="any of episodes, assign, large, growth, vision, engine, train; by default the first two")
     parser.add_argument("--rows", type=float, default=1e6, help="the largest pile of growth")
     parser.add_argument("--batch", type=int, help="images of a step of train; by default what each case is trained with")
     parser.add_argument("--steps", type=int, default=1, help="timed steps of a run of train")
-    parser.add_argument("--rounds", type=int, default=1, help="runs of train, in turns")
+    parser.add_argument("--rounds", type=int, default=1, help="runs of train and rounds of engine, in turns")
     parser.add_argument("--folder", help="where large files go; a temporary folder by default")
     args = parser.parse_args()
     build()
@@ -278,6 +285,7 @@ def main():
             "large": lambda: large(folder),
             "growth": lambda: growth(folder, int(args.rows)),
             "vision": lambda: vision(folder),
+            "engine": lambda: engine(folder, args.rounds),
             "train": lambda: train(args.batch, args.steps, args.rounds),
         }
         for name in args.what or ["episodes", "assign"]:

@@ -46,7 +46,7 @@ def vision(folder, genus, timings, run_measured):
                         model(pixels)
                         peer.append((time.perf_counter() - start) / batch)
                     out = subprocess.run([timings, ours, weights, str(repeats), str(batch)], capture_output=True, text=True, check=True)
-                    mine.append(json.loads(out.stdout)[str(batch)])
+                    mine.append(json.loads(out.stdout)[str(batch)]["median"])
             a, b = statistics.median(peer), statistics.median(mine)
             print(f"| {title} | {batch} | {1e3 * a:.1f} | {1e3 * b:.1f} | **{b / a:.2f}** |", flush=True)
     pipeline(folder, genus, run_measured)

@@ -13,6 +13,7 @@ use genus_data::datasets::Images;
 use genus_data::{Export, Format, Link};
 use genus_lab::training::Blocks;
 use genus_lab::{ALPHAS, THRESHOLDS};
+use genus_vision::Precision;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -457,6 +458,10 @@ pub(crate) struct EncoderChoice {
 pub(crate) struct ImageOptions {
     #[command(flatten)]
     pub(crate) encoder: EncoderChoice,
+    /// How precisely the network is computed, by default f32; bf16 is faster where the processor has it, and its features are
+    /// never compared with those of f32
+    #[arg(long, value_name = "f32|bf16", help_heading = IMAGES)]
+    pub(crate) precision: Option<Precision>,
     /// Embed every image, and remember none
     #[arg(long, help_heading = IMAGES)]
     pub(crate) no_cache: bool,
@@ -486,6 +491,9 @@ pub(crate) enum EncodersCommand {
         /// The encoder's weights, .safetensors or PyTorch
         #[arg(long, value_name = "FILE")]
         weights: Option<PathBuf>,
+        /// How precisely the network is computed
+        #[arg(long, value_name = "f32|bf16")]
+        precision: Option<Precision>,
     },
     /// Fetch the weights of an encoder from the Hugging Face hub, and say where they are
     #[command(after_help = "Examples:\n  genus encoders pull dino-vitb16\n\n\

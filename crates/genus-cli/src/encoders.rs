@@ -1,6 +1,6 @@
 //! `genus encoders`: what can make features of images.
 
-use genus_vision::{Encoder, EncoderSpec, Hub, MODELS};
+use genus_vision::{Encoder, EncoderSpec, Hub, Isa, MODELS, Precision};
 
 use crate::args::{EncoderChoice, EncodersCommand, Global};
 use crate::failure::Failure;
@@ -9,10 +9,17 @@ use crate::{images, output};
 pub(crate) fn run(command: &EncodersCommand, global: &Global) -> Result<(), Failure> {
     match command {
         EncodersCommand::List => list(),
-        EncodersCommand::Info { encoder, weights } => info(&EncoderChoice {
-            encoder: encoder.clone(),
-            weights: weights.clone(),
-        }),
+        EncodersCommand::Info {
+            encoder,
+            weights,
+            precision,
+        } => {
+            let choice = EncoderChoice {
+                encoder: encoder.clone(),
+                weights: weights.clone(),
+            };
+            info(&choice, *precision)
+        }
         EncodersCommand::Pull { encoder } => {
             let path = images::fetch(&EncoderSpec::parse(encoder)?, global)?;
             output::print(&format!("{}\n", path.display()))
@@ -37,7 +44,7 @@ fn list() -> Result<(), Failure> {
     output::print(&text)
 }
 
-fn info(choice: &EncoderChoice) -> Result<(), Failure> {
+fn info(choice: &EncoderChoice, precision: Option<Precision>) -> Result<(), Failure> {
     let (spec, weights) = images::find(choice)?;
     let model = spec.model;
     let mut text = format!("{}: {}\n", model.name, model.about);
@@ -52,10 +59,11 @@ fn info(choice: &EncoderChoice) -> Result<(), Failure> {
     match &weights {
         None => text += "weights       not on this machine\n",
         Some(path) => {
-            let encoder = spec.load(path)?;
+            let encoder = spec.load(path, Isa::from_env(precision)?)?;
             text += &format!("weights       {}\n", path.display());
             text += &format!("architecture  {}\n", encoder.architecture());
             text += &format!("features      {}\n", encoder.dim());
+            text += &format!("runs on       {}, {}\n", encoder.isa(), encoder.isa().precision());
             text += &format!("fingerprint   {}\n", encoder.fingerprint());
         }
     }

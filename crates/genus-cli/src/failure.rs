@@ -9,7 +9,7 @@ use genus_core::{DiscoverError, TaskError};
 use genus_data::{DataError, ExportError, SortError};
 use genus_lab::training::TrainingError;
 use genus_lab::{BASELINES, LabError};
-use genus_vision::{EncodeError, HubError, LoadError, SpecError};
+use genus_vision::{EncodeError, HubError, IsaError, LoadError, SpecError};
 
 /// Why the program ends without success.
 #[derive(Debug)]
@@ -89,6 +89,12 @@ impl From<MethodError> for Failure {
 impl From<SpecError> for Failure {
     fn from(error: SpecError) -> Self {
         Failure::Usage(format!("{error}; `genus encoders list` shows all of them"))
+    }
+}
+
+impl From<IsaError> for Failure {
+    fn from(error: IsaError) -> Self {
+        Failure::Usage(error.to_string())
     }
 }
 

@@ -10,8 +10,8 @@ use genus_data::{FeatureCache, FeatureWriter, ImageItem, ImageList, default_root
 use genus_lab::training::trained_encoder;
 use genus_lab::{Progress, image_source};
 use genus_vision::{
-    Augmented, ContentHash, Embedding, Encoder, EncoderSpec, Hub, ImageSource, Limits, Memory, NoMemory,
-    PortableEncoder,
+    Augmented, ContentHash, Embedding, Encoder, EncoderSpec, Hub, ImageSource, Isa, Limits, Memory, NetworkEncoder,
+    NoMemory,
 };
 
 use crate::args::{EncoderChoice, Global, ImageOptions};
@@ -81,7 +81,7 @@ impl Input {
 pub(crate) struct Embedder<'a> {
     options: &'a ImageOptions,
     global: &'a Global,
-    encoder: Option<PortableEncoder>,
+    encoder: Option<NetworkEncoder>,
 }
 
 impl<'a> Embedder<'a> {
@@ -154,7 +154,7 @@ impl<'a> Embedder<'a> {
         let (options, global) = (self.options, self.global);
         let encoder = match self.encoder.take() {
             Some(encoder) => encoder,
-            None => load(&options.encoder, global)?,
+            None => load(options, global)?,
         };
         let encoder = self.encoder.insert(encoder);
         let fingerprint = encoder.fingerprint().as_str();
@@ -230,9 +230,10 @@ impl<'a> Embedder<'a> {
                 some => format!("{} from the cache", summary::thousands(some)),
             };
             anstream::eprintln!(
-                "{} {what} embedded with {} in {seconds:.1} s ({how})",
+                "{} {what} embedded with {} on {} in {seconds:.1} s ({how})",
                 summary::thousands(written),
                 options.encoder.encoder,
+                encoder.isa(),
             );
         }
         Ok(())
@@ -258,13 +259,14 @@ fn report_skipped(skipped: &[(String, String)]) {
 }
 
 /// The encoder that was asked for, with its weights.
-pub(crate) fn load(choice: &EncoderChoice, global: &Global) -> Result<PortableEncoder, Failure> {
-    let (spec, weights) = find(choice)?;
+pub(crate) fn load(options: &ImageOptions, global: &Global) -> Result<NetworkEncoder, Failure> {
+    let isa = Isa::from_env(options.precision)?;
+    let (spec, weights) = find(&options.encoder)?;
     let weights = match weights {
         Some(path) => path,
         None => fetch(&spec, global)?,
     };
-    Ok(spec.load(weights)?)
+    Ok(spec.load(weights, isa)?)
 }
 
 /// The encoder that was asked for, and the file of its weights if it was named or the encoder is a trained one.

@@ -8,7 +8,7 @@ use genus_lab::{SimGcd, SimGcdError, SimGcdInit, SimGcdTrainer};
 use genus_vision::train::{
     DistilLoss, ObjectiveSettings, SelfDistilSettings, TrainError, Trainer, TrainerSettings, UNLABELLED,
 };
-use genus_vision::{Architecture, Encoder, Filter, PortableEncoder, Transform, Weights};
+use genus_vision::{Architecture, Encoder, Filter, Isa, NetworkEncoder, Transform, Weights};
 
 const SIDE: usize = 16;
 const KIND: Architecture = Architecture::Conv4(16);
@@ -166,7 +166,7 @@ fn without_learning_it_is_the_nearest_example() {
         mean: [0.5; 3],
         std: [0.5; 3],
     };
-    let encoder = PortableEncoder::new(KIND, transform, weights()).unwrap();
+    let encoder = NetworkEncoder::new(KIND, transform, weights(), Isa::Portable).unwrap();
     let features = |classes: &[usize], seed| {
         let values = encoder.encode(&view(classes, seed)).unwrap();
         Features::new(values.len() / classes.len(), values).unwrap()

@@ -8,7 +8,7 @@ use genus_lab::training::{
     Blocks, Objective, Schedule, Step, Training, TrainingError, TrainingOutcome, TrainingSettings, Validation, Watcher,
     trained_calibration, trained_encoder, trained_hash,
 };
-use genus_vision::{Encoder, Limits, Weights, decode, read_weights};
+use genus_vision::{Encoder, Isa, Limits, Weights, decode, read_weights};
 use serde_json::Value;
 
 const SIDE: usize = 18;
@@ -195,7 +195,7 @@ fn a_run_learns_and_leaves_an_encoder() {
     // The folder is an encoder.
     let (spec, weights) = trained_encoder(&run).unwrap().unwrap();
     assert_eq!(spec.to_string(), settings.encoder);
-    let encoder = spec.load(weights).unwrap();
+    let encoder = spec.load(weights, Isa::Portable).unwrap();
     let image = decode(&fs::read(root.join("class 01/0.bmp")).unwrap(), &Limits::default()).unwrap();
     assert_eq!(encoder.encode(&encoder.transform().apply(&image)).unwrap().len(), 6);
     assert!(trained_encoder("conv4").unwrap().is_none());
@@ -318,7 +318,7 @@ fn a_run_learns_codes() {
     assert!((ear.steps[0].chance - (19f64.ln() + 3.0)).abs() < 1e-12);
     // The encoder and the head give codes.
     let (spec, weights) = trained_encoder(&run).unwrap().unwrap();
-    let encoder = spec.load(weights).unwrap();
+    let encoder = spec.load(weights, Isa::Portable).unwrap();
     let image = decode(&fs::read(root.join("class 01/0.bmp")).unwrap(), &Limits::default()).unwrap();
     let features = encoder.encode(&encoder.transform().apply(&image)).unwrap();
     let head = trained_hash(&run).unwrap().unwrap();

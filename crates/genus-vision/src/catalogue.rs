@@ -3,11 +3,12 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use genus_kernels::Isa;
 use thiserror::Error;
 
 use crate::image::{Filter, Transform};
+use crate::network_encoder::NetworkEncoder;
 use crate::networks::{Architecture, ArchitectureError, LiteKind, Positions, ResNetKind, VitShape};
-use crate::portable::PortableEncoder;
 use crate::weights::{WeightsError, read_weights};
 
 /// An encoder that has a name: its architecture, its transform, and where its weights are.
@@ -286,6 +287,12 @@ pub enum LoadError {
         /// What does not fit.
         source: ArchitectureError,
     },
+    /// The network does not run in the precision that was asked for.
+    #[error("{encoder} does not run in bf16, only vision transformers do; use f32")]
+    Precision {
+        /// The encoder.
+        encoder: String,
+    },
 }
 
 /// The largest side of an image for a network: beyond it, the attention of a transformer would take gigabytes.
@@ -385,14 +392,20 @@ impl EncoderSpec {
         Ok(())
     }
 
-    /// The encoder with the weights of a file; nothing else is read, and no network asked.
-    pub fn load(&self, weights: impl AsRef<Path>) -> Result<PortableEncoder, LoadError> {
+    /// The encoder with the weights of a file, to run on `isa`; nothing else is read, and no network asked.
+    pub fn load(&self, weights: impl AsRef<Path>, isa: Isa) -> Result<NetworkEncoder, LoadError> {
         let path = weights.as_ref();
         let weights = read_weights(path)?;
-        PortableEncoder::new(self.architecture, self.transform, weights).map_err(|source| LoadError::Architecture {
-            path: path.to_owned(),
-            encoder: self.to_string(),
-            source,
+        let encoder = NetworkEncoder::new(self.architecture, self.transform, weights, isa);
+        encoder.map_err(|source| match source {
+            ArchitectureError::Precision => LoadError::Precision {
+                encoder: self.to_string(),
+            },
+            source => LoadError::Architecture {
+                path: path.to_owned(),
+                encoder: self.to_string(),
+                source,
+            },
         })
     }
 }

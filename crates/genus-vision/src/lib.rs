@@ -31,12 +31,15 @@
 //! ```
 
 mod catalogue;
+mod device;
 mod embed;
 mod encoder;
+mod engine;
 mod hub;
 mod image;
+mod network_encoder;
 mod networks;
-mod portable;
+mod runner;
 pub mod train;
 mod weights;
 mod workers;
@@ -44,8 +47,9 @@ mod workers;
 pub use catalogue::{EncoderSpec, LoadError, MODELS, Model, SpecError};
 pub use embed::{Augmented, ContentHash, Embedding, Memory, NoMemory};
 pub use encoder::{EncodeError, Encoder, Fingerprint};
+pub use genus_kernels::{Isa, IsaError, Precision};
 pub use hub::{Hub, HubError, HubSettings};
 pub use image::{Filter, ImageError, ImageSource, Limits, Rgb, Transform, View, decode, read_file};
+pub use network_encoder::NetworkEncoder;
 pub use networks::{Architecture, ArchitectureError, LiteKind, Positions, ResNetKind, VitShape};
-pub use portable::PortableEncoder;
 pub use weights::{Tensor, Weights, WeightsError, read_weights, read_weights_from, to_safetensors};

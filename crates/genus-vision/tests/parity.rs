@@ -8,9 +8,18 @@ mod made_up;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use genus_vision::{Architecture, Encoder, EncoderSpec, PortableEncoder, Positions, ResNetKind, Tensor, Weights};
+use genus_vision::{
+    Architecture, Encoder, EncoderSpec, Isa, Limits, NetworkEncoder, Positions, Precision, ResNetKind, Tensor, Weights,
+    decode,
+};
 use made_up::{architecture, assert_features, pixels, tensors, transform};
 use serde_json::Value;
+
+/// All that this processor can run networks on in f32.
+fn available() -> impl Iterator<Item = Isa> {
+    let singles = Isa::ALL.into_iter().filter(|isa| isa.precision() == Precision::F32);
+    singles.filter(|isa| isa.is_available())
+}
 
 fn weights(table: &Value) -> Weights {
     Weights {
@@ -28,19 +37,22 @@ fn features_are_those_of_pytorch() {
         let name = case["name"].as_str().unwrap();
         let side = case["side"].as_u64().unwrap() as usize;
         let kind = architecture(&case["architecture"]);
-        let encoder = PortableEncoder::new(kind, transform(side), weights(&case["tensors"]))
-            .unwrap_or_else(|e| panic!("{name}: {e}"));
-        let pixels = pixels(side);
-        let both = encoder.encode(&pixels).unwrap();
-        assert_features(&both, &case["features"], name);
-        // One image at a time gives the same bits.
-        let alone = pixels
-            .chunks(pixels.len() / 2)
-            .flat_map(|image| encoder.encode(image).unwrap());
-        assert!(
-            alone.map(f32::to_bits).eq(both.iter().map(|v| v.to_bits())),
-            "{name}: bits"
-        );
+        for isa in available() {
+            let name = format!("{name} on {isa}");
+            let encoder = NetworkEncoder::new(kind, transform(side), weights(&case["tensors"]), isa)
+                .unwrap_or_else(|e| panic!("{name}: {e}"));
+            let pixels = pixels(side);
+            let both = encoder.encode(&pixels).unwrap();
+            assert_features(&both, &case["features"], &name);
+            // One image at a time gives the same bits.
+            let alone = pixels
+                .chunks(pixels.len() / 2)
+                .flat_map(|image| encoder.encode(image).unwrap());
+            assert!(
+                alone.map(f32::to_bits).eq(both.iter().map(|v| v.to_bits())),
+                "{name}: bits"
+            );
+        }
     }
 }
 
@@ -61,9 +73,82 @@ fn features_of_real_weights_are_those_of_pytorch() {
             Some(_) => format!("vit:positions=smoothed,size={side}"),
             None => name.replace('_', "-"),
         };
-        let encoder = EncoderSpec::parse(&spec).unwrap().load(&path).unwrap();
-        assert_features(&encoder.encode(&pixels(side)).unwrap(), &case["features"], name);
+        for isa in available() {
+            let encoder = EncoderSpec::parse(&spec).unwrap().load(&path, isa).unwrap();
+            let found = encoder.encode(&pixels(side)).unwrap();
+            assert_features(&found, &case["features"], &format!("{name} on {isa}"));
+        }
     }
+}
+
+/// The least cosine between rows of features.
+fn least_cosine(found: &[f32], expected: &[f32], dim: usize) -> f64 {
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| f64::from(x * y)).sum::<f64>();
+    let pairs = found.chunks(dim).zip(expected.chunks(dim));
+    pairs
+        .map(|(f, e)| dot(f, e) / (dot(f, f) * dot(e, e)).sqrt())
+        .fold(1.0, f64::min)
+}
+
+#[test]
+fn features_of_bf16_are_near_those_of_f32() {
+    if !Isa::Avx512Bf16.is_available() {
+        println!("skipped: this processor has no {}", Isa::Avx512Bf16);
+        return;
+    }
+    let goldens: Value = serde_json::from_str(include_str!("goldens/features.json")).unwrap();
+    for case in goldens.as_array().unwrap() {
+        let name = case["name"].as_str().unwrap();
+        let side = case["side"].as_u64().unwrap() as usize;
+        let kind = architecture(&case["architecture"]);
+        let encoder = |isa| NetworkEncoder::new(kind, transform(side), weights(&case["tensors"]), isa);
+        if !matches!(kind, Architecture::Vit { .. }) {
+            // Convolutional networks say so instead of computing something else.
+            assert!(encoder(Isa::Avx512Bf16).is_err(), "{name}");
+            continue;
+        }
+        let features = [Isa::Avx512Bf16, Isa::Portable].map(|isa| encoder(isa).unwrap().encode(&pixels(side)).unwrap());
+        let cosine = least_cosine(&features[0], &features[1], features[0].len() / 2);
+        assert!((0.999..1.0).contains(&cosine), "{name}: cosine {cosine}");
+    }
+}
+
+#[test]
+fn photographs_through_real_weights_are_nearly_the_same_in_bf16() {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let folder = std::env::var_os("GENUS_TEST_WEIGHTS").map_or(beside.join("weights"), Into::into);
+    let (weights, archive) = (
+        folder.join("vit_s14_saliency.safetensors"),
+        beside.join("data/cub200_small.tar"),
+    );
+    let (true, Ok(archive)) = (
+        weights.exists() && Isa::Avx512Bf16.is_available(),
+        std::fs::read(archive),
+    ) else {
+        println!(
+            "skipped: there are no {}, photographs or instructions of bf16",
+            weights.display()
+        );
+        return;
+    };
+    let spec = EncoderSpec::parse("vit:positions=smoothed,size=224").unwrap();
+    // JPEG files begin where blocks of 512 bytes do.
+    let starts = (0..archive.len())
+        .step_by(512)
+        .filter(|&at| archive[at..].starts_with(&[0xFF, 0xD8, 0xFF]));
+    let photos = starts
+        .step_by(300)
+        .take(8)
+        .map(|at| decode(&archive[at..], &Limits::default()).unwrap());
+    let pixels: Vec<f32> = photos.flat_map(|photo| spec.transform.apply(&photo)).collect();
+    let [bf16, f32, portable] = [Isa::Avx512Bf16, Isa::best(Precision::F32).unwrap(), Isa::Portable].map(|isa| {
+        let encoder = spec.load(&weights, isa).unwrap();
+        encoder.encode(&pixels).unwrap()
+    });
+    let dim = f32.len() / 8;
+    let (half, whole) = (least_cosine(&bf16, &portable, dim), least_cosine(&f32, &portable, dim));
+    println!("cosine with the portable path: bf16 {half}, f32 {whole}");
+    assert!(half >= 0.9995 && whole >= 0.99999, "bf16 {half}, f32 {whole}");
 }
 
 #[test]
@@ -76,19 +161,22 @@ fn bits_do_not_depend_on_the_number_of_threads() {
             continue;
         }
         let side = case["side"].as_u64().unwrap() as usize;
-        let run = |threads| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| {
-                let kind = architecture(&case["architecture"]);
-                let encoder = PortableEncoder::new(kind, transform(side), weights(&case["tensors"])).unwrap();
-                let pixels = pixels(side);
-                let one = encoder.encode(&pixels[..pixels.len() / 2]).unwrap();
-                let all = [one, encoder.encode(&pixels).unwrap()].concat();
-                all.into_iter().map(f32::to_bits).collect::<Vec<_>>()
-            })
-        };
-        let one = run(1);
-        assert!(one == run(2) && one == run(3), "{name}");
+        let kind = architecture(&case["architecture"]);
+        let bf16 = matches!(kind, Architecture::Vit { .. }) && Isa::Avx512Bf16.is_available();
+        for isa in available().chain(bf16.then_some(Isa::Avx512Bf16)) {
+            let run = |threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| {
+                    let encoder = NetworkEncoder::new(kind, transform(side), weights(&case["tensors"]), isa).unwrap();
+                    let pixels = pixels(side);
+                    let one = encoder.encode(&pixels[..pixels.len() / 2]).unwrap();
+                    let all = [one, encoder.encode(&pixels).unwrap()].concat();
+                    all.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+                })
+            };
+            let one = run(1);
+            assert!(one == run(2) && one == run(3), "{name} on {isa}");
+        }
     }
 }
 
@@ -105,7 +193,7 @@ fn weights_that_do_not_fit_are_told_in_full() {
         let mut weights = weights(&case["tensors"]);
         change(&mut weights.tensors);
         let kind = architecture(&case["architecture"]);
-        PortableEncoder::new(kind, transform(64), weights)
+        NetworkEncoder::new(kind, transform(64), weights, Isa::Portable)
             .map(|_| ())
             .map_err(|e| e.to_string())
     };
@@ -133,21 +221,25 @@ fn weights_that_do_not_fit_are_told_in_full() {
     let huge = "blocks.18446744073709551615.norm1.bias";
     assert!(load(&|tensors| drop(tensors.insert(huge.to_owned(), tensors["norm.bias"].clone()))).is_err());
     // Weights of another network, and pixels that are no image.
-    let other = PortableEncoder::new(
+    let other = NetworkEncoder::new(
         Architecture::ResNet(ResNetKind::ResNet18),
         transform(64),
         weights(&case["tensors"]),
+        Isa::Portable,
     );
     assert!(other.unwrap_err().to_string().contains("missing"));
-    let encoder = PortableEncoder::new(
-        architecture(&case["architecture"]),
-        transform(64),
-        weights(&case["tensors"]),
-    )
-    .unwrap();
-    assert!(encoder.encode(&[0.0; 7]).is_err());
-    assert!(encoder.encode(&vec![f32::NAN; 3 * 64 * 64]).is_err());
-    assert!(encoder.encode(&[]).unwrap().is_empty());
+    for isa in available() {
+        let encoder = NetworkEncoder::new(
+            architecture(&case["architecture"]),
+            transform(64),
+            weights(&case["tensors"]),
+            isa,
+        )
+        .unwrap();
+        assert!(encoder.encode(&[0.0; 7]).is_err());
+        assert!(encoder.encode(&vec![f32::NAN; 3 * 64 * 64]).is_err());
+        assert!(encoder.encode(&[]).unwrap().is_empty());
+    }
 }
 
 #[test]
@@ -155,12 +247,13 @@ fn a_fingerprint_tells_encoders_apart() {
     let goldens: Value = serde_json::from_str(include_str!("goldens/features.json")).unwrap();
     let cases = goldens.as_array().unwrap();
     let case = cases.iter().find(|case| case["name"] == "timm, patch 16").unwrap();
-    let print = |kind, side, change: f32| {
+    let print_on = |isa, kind, side, change: f32| {
         let mut weights = weights(&case["tensors"]);
         weights.tensors.get_mut("norm.bias").unwrap().values[0] += change;
-        let encoder = PortableEncoder::new(kind, transform(side), weights).unwrap();
+        let encoder = NetworkEncoder::new(kind, transform(side), weights, isa).unwrap();
         encoder.fingerprint().to_string()
     };
+    let print = |kind, side, change| print_on(Isa::Portable, kind, side, change);
     let kind = architecture(&case["architecture"]);
     let Architecture::Vit { shape, heads, .. } = kind else {
         panic!()
@@ -170,13 +263,19 @@ fn a_fingerprint_tells_encoders_apart() {
         heads,
         positions: Positions::Plain,
     };
-    let prints = [
+    let mut prints = vec![
         print(kind, 64, 0.0),
         print(kind, 64, 1.0),
         print(kind, 80, 0.0),
         print(other, 64, 0.0),
     ];
-    assert_eq!(prints[0], print(kind, 64, 0.0));
+    // One meaning, whatever it runs on; bf16 is another.
+    for isa in available() {
+        assert_eq!(prints[0], print_on(isa, kind, 64, 0.0));
+    }
+    if Isa::Avx512Bf16.is_available() {
+        prints.push(print_on(Isa::Avx512Bf16, kind, 64, 0.0));
+    }
     for (at, print) in prints.iter().enumerate() {
         assert!(!prints[..at].contains(print), "{print}");
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use genus_vision::train::{
     DistilLoss, ObjectiveSettings, SelfDistilHead, SelfDistilSettings, TrainError, Trainer, TrainerSettings, UNLABELLED,
 };
-use genus_vision::{Architecture, Encoder, PortableEncoder, Tensor, Weights};
+use genus_vision::{Architecture, Encoder, Isa, NetworkEncoder, Tensor, Weights};
 use made_up::{architecture, assert_features, pixels, tensors, transform, uniform};
 use serde_json::Value;
 
@@ -125,6 +125,7 @@ fn trainer(goldens: &Value, case: &Value) -> Trainer {
         momentum: number(&goldens["momentum"]),
         weight_decay: number(&goldens["weight_decay"]),
         fixed_statistics: true,
+        ..TrainerSettings::default()
     };
     let weights = Weights {
         tensors: tensors(&case["tensors"]),
@@ -178,7 +179,13 @@ fn steps_with_a_network_are_those_of_pytorch() {
     let two = trainer.trunk().unwrap().run(&pixels(side));
     let features = trainer.features(&two, 2).unwrap();
     assert_features(&features, &case["features"], "trainer");
-    let encoder = PortableEncoder::new(*trainer.architecture(), transform(side), trainer.weights()).unwrap();
+    let encoder = NetworkEncoder::new(
+        *trainer.architecture(),
+        transform(side),
+        trainer.weights(),
+        Isa::Portable,
+    )
+    .unwrap();
     assert_features(&encoder.encode(&pixels(side)).unwrap(), &case["features"], "encoder");
 }
 

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use genus_vision::train::{Head, HeadShape, ObjectiveSettings, TrainError, Trainer, TrainerSettings};
 use genus_vision::{
-    Architecture, Encoder, Filter, Limits, PortableEncoder, Tensor, Transform, View, VitShape, Weights, decode,
+    Architecture, Encoder, Filter, Isa, Limits, LiteKind, NetworkEncoder, Precision, ResNetKind, Tensor, Transform,
+    View, VitShape, Weights, decode,
 };
 use made_up::{architecture, assert_features, pixels, tensors, transform, uniform};
 use proptest::prelude::*;
@@ -41,6 +42,7 @@ fn trainer(case: &Value, goldens: &Value) -> (Trainer, Vec<f32>) {
         momentum: goldens["momentum"].as_f64().unwrap(),
         weight_decay: goldens["weight_decay"].as_f64().unwrap(),
         fixed_statistics: case["fixed_statistics"].as_bool().unwrap_or(false),
+        ..TrainerSettings::default()
     };
     let weights = Weights {
         tensors: tensors(&case["tensors"]),
@@ -109,7 +111,7 @@ fn steps_are_those_of_pytorch() {
         // The trained network is an ordinary one.
         let side = whole(&case["side"]);
         let kind = *trainer.architecture();
-        let encoder = PortableEncoder::new(kind, transform(side), trainer.weights()).unwrap();
+        let encoder = NetworkEncoder::new(kind, transform(side), trainer.weights(), trainer.isa()).unwrap();
         assert_features(&encoder.encode(&pixels(side)).unwrap(), &case["features"], name);
     }
 }
@@ -369,6 +371,56 @@ fn a_restored_state_takes_the_identical_next_step() {
 }
 
 #[test]
+fn what_leaves_the_frozen_blocks_does_not_depend_on_what_they_run_on() {
+    let shape = VitShape {
+        patch: 7,
+        dim: 27,
+        depth: 3,
+        heads: 3,
+        hidden: 50,
+        registers: 2,
+        layer_scale: true,
+    };
+    let vit = Architecture::Vit {
+        shape: Some(shape),
+        positions: Default::default(),
+        heads: None,
+    };
+    let kinds = [
+        (vit, 28),
+        (Architecture::ResNet(ResNetKind::ResNet18), 35),
+        (Architecture::ResNet(ResNetKind::ResNet50), 32),
+        (Architecture::Lite(LiteKind::Lite0), 37),
+        (Architecture::Conv4(6), 22),
+    ];
+    for (kind, side) in kinds {
+        // Cut where maps are large and where they are small.
+        for blocks in [1, kind.blocks() - 1] {
+            let run = |isa| {
+                let weights = Weights::first_values(&kind, side, 5).unwrap();
+                let settings = TrainerSettings {
+                    blocks: Some(blocks),
+                    isa,
+                    ..TrainerSettings::default()
+                };
+                let trainer = Trainer::new(kind, side, weights, settings, 0).unwrap();
+                trainer.trunk().unwrap().run(&pixels(side))
+            };
+            let expected = run(Isa::Portable);
+            let size = (expected.iter().map(|v| f64::from(v * v)).sum::<f64>() / expected.len() as f64).sqrt();
+            let singles = Isa::ALL.into_iter().filter(|isa| isa.precision() == Precision::F32);
+            for isa in singles.filter(|isa| isa.is_available()) {
+                let found = run(isa);
+                assert_eq!(found.len(), expected.len(), "{kind} on {isa}");
+                let pairs = found.iter().zip(&expected);
+                let most = pairs.map(|(f, e)| f64::from((f - e).abs())).fold(0.0, f64::max);
+                assert!(most <= 2e-5 * size, "{kind} on {isa}: off by {most} of {size}");
+            }
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_trained_is_told() {
     let kind = Architecture::Conv4(4);
     let new = |blocks| {
@@ -446,13 +498,14 @@ fn what_cannot_be_trained_is_told() {
     };
     let weights = Weights::first_values(&vit(Some(shape)), 28, 0).unwrap();
     assert_eq!(weights.tensors["pos_embed"].shape, [1, 17, 12]);
-    PortableEncoder::new(
+    NetworkEncoder::new(
         vit(None),
         transform(28),
         Weights {
             tensors: weights.tensors,
             part: None,
         },
+        Isa::Portable,
     )
     .unwrap();
 }

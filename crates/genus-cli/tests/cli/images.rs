@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::process::Stdio;
 
+use genus_vision::{Isa, Precision};
 use safetensors::tensor::{Dtype, TensorView};
 
 use super::support::Folder;
@@ -495,9 +496,60 @@ fn encoders_are_listed_and_explained() {
         folder.genus("encoders info dinov2-small").success().text()
     );
     let info = folder
-        .genus("encoders info vit:heads=2,size=32 --weights tiny.safetensors")
+        .genus_on(
+            "portable",
+            "encoders info vit:heads=2,size=32 --weights tiny.safetensors",
+        )
         .success();
     insta::assert_snapshot!("encoders_info_weights", info.text());
+}
+
+#[test]
+fn what_networks_run_on_can_be_chosen_and_is_said() {
+    let folder = folder();
+    let embed = format!("embed photos {ENCODER} --no-cache -o");
+    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        let outcome = folder.genus_on(isa.name(), &format!("{embed} {isa}.npz")).success();
+        assert!(outcome.stderr.contains(&format!(" on {isa} in ")), "{}", outcome.stderr);
+        let info = format!("encoders info {}", ENCODER.replace("--encoder ", ""));
+        let info = folder.genus_on(isa.name(), &info).success();
+        let line = format!("runs on       {isa}, {}\n", isa.precision());
+        assert!(info.text().contains(&line), "{}", info.text());
+    }
+    // The best of f32, where nothing is said.
+    let best = Isa::best(Precision::F32).unwrap();
+    let outcome = folder.genus(&format!("{embed} f.npz")).success();
+    assert!(
+        outcome.stderr.contains(&format!(" on {best} in ")),
+        "{}",
+        outcome.stderr
+    );
+    for (isa, precision, mention) in [
+        ("sse9", "", "avx512bf16, avx512, avx2 or portable"),
+        ("portable", "--precision bf16", "does not compute in bf16"),
+        ("portable", "--precision f16", "f32 or bf16"),
+    ] {
+        let outcome = folder.genus_on(isa, &format!("{embed} wrong.npz {precision}"));
+        assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(mention), "{}", outcome.stderr);
+    }
+    assert!(!folder.path("wrong.npz").exists());
+    if !Isa::Avx512Bf16.is_available() {
+        let outcome = folder.genus(&format!("{embed} b.npz --precision bf16"));
+        assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("AVX512-BF16"), "{}", outcome.stderr);
+        return;
+    }
+    // Features of bf16 are others: no cache and no comparison takes them for those of f32.
+    for precision in ["f32", "bf16", "f32", "bf16"] {
+        let embed = format!("embed photos {ENCODER} --precision {precision} -o {precision}.npz");
+        folder.genus(&embed).success();
+    }
+    assert_ne!(folder.contents()["f32.npz"], folder.contents()["bf16.npz"]);
+    folder.genus(&format!("embed labelled {ENCODER} -o s.npz")).success();
+    folder.discover_fails("--support s.npz --query bf16.npz", &["s.npz", "bf16.npz", "in bf16"]);
+    let same = folder.contents()["f32.npz"] == folder.contents()["f.npz"];
+    assert!(same, "what came from the cache is not what was computed");
 }
 
 #[test]

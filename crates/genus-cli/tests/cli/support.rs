@@ -72,13 +72,25 @@ impl Folder {
             .env_remove("CLICOLOR_FORCE")
             .env_remove("NO_COLOR")
             .env_remove("RAYON_NUM_THREADS")
+            .env_remove("GENUS_ISA")
             .env_remove("RUST_BACKTRACE");
         command
     }
 
     /// Runs the program.
     pub(crate) fn genus(&self, arguments: &str) -> Outcome {
-        let output = self.command(arguments).output().unwrap();
+        self.outcome(self.command(arguments), arguments)
+    }
+
+    /// Runs the program with GENUS_ISA.
+    pub(crate) fn genus_on(&self, isa: &str, arguments: &str) -> Outcome {
+        let mut command = self.command(arguments);
+        command.env("GENUS_ISA", isa);
+        self.outcome(command, arguments)
+    }
+
+    fn outcome(&self, mut command: Command, arguments: &str) -> Outcome {
+        let output = command.output().unwrap();
         let outcome = Outcome {
             line: format!("genus {arguments}").trim_end().to_owned(),
             code: output.status.code(),

@@ -48,6 +48,7 @@ impl SimGcd {
             momentum: method.momentum,
             weight_decay: method.weight_decay,
             fixed_statistics: true,
+            ..TrainerSettings::default()
         };
         let trainer = Trainer::new(architecture, image, weights, settings, 0)?;
         let pixels = 3 * image * image;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use genus_core::{Calibration, CalibrationSettings};
 use genus_data::{CalibrationOrigin, write_calibration};
 use genus_vision::train::Trainer;
-use genus_vision::{Encoder, EncoderSpec, PortableEncoder};
+use genus_vision::{Encoder, EncoderSpec, NetworkEncoder};
 
 use super::data::TrainingData;
 use super::validation::features;
@@ -47,7 +47,12 @@ pub(crate) fn save(
             labels.push(*class);
         }
     }
-    let encoder = PortableEncoder::new(*trainer.architecture(), spec.transform, trainer.weights())?;
+    let encoder = NetworkEncoder::new(
+        *trainer.architecture(),
+        spec.transform,
+        trainer.weights(),
+        trainer.isa(),
+    )?;
     let features = features(data, &items, &encoder)?;
     let wanted = CalibrationSettings {
         seed: settings.seed,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use genus_core::episode::EpisodeError;
 use genus_data::DataError;
 use genus_vision::train::TrainError;
-use genus_vision::{ArchitectureError, EncodeError, SpecError, WeightsError};
+use genus_vision::{ArchitectureError, EncodeError, IsaError, SpecError, WeightsError};
 use thiserror::Error;
 
 use super::CONFIG;
@@ -104,6 +104,9 @@ pub enum TrainingError {
     /// The weights are those of something else.
     #[error(transparent)]
     Architecture(#[from] ArchitectureError),
+    /// The frozen blocks cannot run as asked for.
+    #[error(transparent)]
+    Isa(#[from] IsaError),
     /// The network cannot be trained like this.
     #[error(transparent)]
     Train(TrainError),

@@ -27,7 +27,7 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use genus_vision::train::{TrainError, Trainer, TrunkStore};
-use genus_vision::{EncoderSpec, Weights, read_weights};
+use genus_vision::{EncoderSpec, Isa, Precision, Weights, read_weights};
 use serde::{Deserialize, Serialize};
 
 pub use calibration::trained_calibration;
@@ -199,7 +199,8 @@ impl Training {
             None => Weights::first_values(&spec.architecture, size, settings.seed)?,
         };
         let weights_hash = weights.hash().to_hex().to_string();
-        let trainer = Trainer::new(spec.architecture, size, weights, settings.trainer(), settings.seed)?;
+        let isa = Isa::from_env(Some(Precision::F32))?;
+        let trainer = Trainer::new(spec.architecture, size, weights, settings.trainer(isa), settings.seed)?;
         let data = TrainingData::load(&settings, watcher)?;
         let config = Config {
             format: FORMAT.to_owned(),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use genus_core::episode::Shape;
+use genus_vision::Isa;
 use genus_vision::train::{HashSettings, HashShape, HeadShape, ObjectiveSettings, TrainerSettings};
 use serde::{Deserialize, Serialize};
 
@@ -195,7 +196,7 @@ impl TrainingSettings {
         }
     }
 
-    pub(crate) fn trainer(&self) -> TrainerSettings {
+    pub(crate) fn trainer(&self, isa: Isa) -> TrainerSettings {
         TrainerSettings {
             blocks: match self.blocks {
                 Blocks::Last(count) => Some(count),
@@ -215,6 +216,7 @@ impl TrainingSettings {
             momentum: self.momentum,
             weight_decay: self.weight_decay,
             fixed_statistics: self.fixed_statistics,
+            isa,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use genus_core::Features;
 use genus_vision::train::Trainer;
-use genus_vision::{Embedding, EncodeError, Encoder, EncoderSpec, ImageSource, NoMemory, PortableEncoder};
+use genus_vision::{Embedding, EncodeError, Encoder, EncoderSpec, ImageSource, NetworkEncoder, NoMemory};
 use serde::{Deserialize, Serialize};
 
 use crate::image_source;
@@ -36,7 +36,12 @@ pub(crate) fn validate(
     epoch: u64,
 ) -> Result<Option<Validation>, TrainingError> {
     let Some(pool) = &data.validation else { return Ok(None) };
-    let encoder = PortableEncoder::new(*trainer.architecture(), spec.transform, trainer.weights())?;
+    let encoder = NetworkEncoder::new(
+        *trainer.architecture(),
+        spec.transform,
+        trainer.weights(),
+        trainer.isa(),
+    )?;
     let held: Vec<usize> = (0..data.items.len())
         .filter(|&item| {
             let label = data.items[item].label.as_ref();
@@ -67,7 +72,7 @@ pub(crate) fn validate(
 pub(super) fn features(
     data: &TrainingData,
     items: &[usize],
-    encoder: &PortableEncoder,
+    encoder: &NetworkEncoder,
 ) -> Result<Features, TrainingError> {
     let files: Vec<ImageSource> = items.iter().map(|&item| image_source(&data.items[item])).collect();
     let mut values = Vec::new();

@@ -19,9 +19,9 @@ pub(crate) const DEPTH: usize = 4;
 pub(crate) struct ConvNet {
     /// The channels of what comes in.
     inputs: usize,
-    blocks: Vec<Conv>,
+    pub(crate) blocks: Vec<Conv>,
     /// Whether means are taken at the end.
-    last: bool,
+    pub(crate) last: bool,
 }
 
 impl ConvNet {

@@ -72,39 +72,40 @@ impl LiteKind {
 pub(crate) struct Lite {
     /// The channels of what comes in.
     inputs: usize,
-    stem: Option<Step>,
-    blocks: Vec<Block>,
-    head: Option<Step>,
+    pub(crate) stem: Option<Step>,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) head: Option<Step>,
 }
 
 #[derive(Debug)]
-struct Step {
-    conv: Conv,
-    stride: usize,
+pub(crate) struct Step {
+    pub(crate) conv: Conv,
+    pub(crate) stride: usize,
     /// Every channel by itself.
-    depthwise: bool,
+    pub(crate) depthwise: bool,
     /// Whether values are cut to 0 … 6 afterwards.
-    cut: bool,
+    pub(crate) cut: bool,
 }
 
 #[derive(Debug)]
-struct Block {
-    steps: Vec<Step>,
-    residual: bool,
+pub(crate) struct Block {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) residual: bool,
 }
 
 impl Step {
+    /// The padding of a side of so many pixels. TensorFlow's "same": the odd pixel of padding goes to the end.
+    pub(crate) fn padding(&self, length: usize) -> (usize, usize) {
+        let covered = (length.div_ceil(self.stride) - 1) * self.stride + self.conv.kernel();
+        let total = covered.saturating_sub(length);
+        (total / 2, total - total / 2)
+    }
+
     fn forward(&self, x: Array<4>) -> Array<4> {
         let [_, channels, height, width] = x.dims();
-        let kernel = self.conv.kernel();
-        // TensorFlow's "same": the odd pixel of padding goes to the end.
-        let pad = |length: usize| {
-            let covered = (length.div_ceil(self.stride) - 1) * self.stride + kernel;
-            let total = covered.saturating_sub(length);
-            (total / 2, total - total / 2)
-        };
+        let padding = [height, width].map(|length| self.padding(length));
         let groups = if self.depthwise { channels } else { 1 };
-        let options = ConvOptions::new_with_padding([self.stride; 2], [pad(height), pad(width)], [1; 2], groups);
+        let options = ConvOptions::new_with_padding([self.stride; 2], padding, [1; 2], groups);
         let x = self.conv.forward(x, options);
         if self.cut { x.clamp(0.0, 6.0) } else { x }
     }

@@ -16,17 +16,17 @@ use std::ops::Range;
 use burn_tensor::{Device, Tensor as Array};
 use thiserror::Error;
 
+pub(crate) use conv::ConvNet;
 pub use lite::LiteKind;
-pub(crate) use parts::{Live, Parts};
+pub(crate) use lite::{Lite, Step as LiteStep};
+pub(crate) use parts::{Conv, Linear, Live, Parts};
 pub use positions::Positions;
 pub use resnet::ResNetKind;
+pub(crate) use resnet::{Block as ResNetBlock, ResNet};
 pub use vit::VitShape;
+pub(crate) use vit::{Block as VitBlock, EPSILON as VIT_EPSILON, Norm as VitNorm, Vit};
 
 use crate::weights::{Tensor, Weights};
-use conv::ConvNet;
-use lite::Lite;
-use resnet::ResNet;
-use vit::Vit;
 
 /// A kind of network and what there is to choose about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,6 +192,9 @@ pub enum ArchitectureError {
         /// The least side.
         least: usize,
     },
+    /// A precision that only transformers have.
+    #[error("only vision transformers run in bf16; this network runs in f32")]
+    Precision,
     /// A transformer without sizes.
     #[error("a transformer without weights needs its sizes, as in vit:size=28,patch=7,dim=96,depth=4,heads=3")]
     NoSizes,
@@ -225,12 +228,13 @@ fn list(what: &str, names: &[String]) -> String {
 /// Consecutive blocks of a network with their weights, for images of one size.
 #[derive(Debug)]
 pub(crate) struct Network {
-    body: Body,
+    pub(crate) body: Body,
     device: Device,
 }
 
+/// The blocks by kind.
 #[derive(Debug)]
-enum Body {
+pub(crate) enum Body {
     Vit(Box<Vit>),
     ResNet(Box<ResNet>),
     Lite(Box<Lite>),

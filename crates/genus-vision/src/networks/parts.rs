@@ -53,8 +53,8 @@ pub(crate) struct BatchStatistics {
 /// A matrix with inputs in rows and its bias.
 #[derive(Debug)]
 pub(crate) struct Linear {
-    weight: Array<2>,
-    bias: Array<1>,
+    pub(crate) weight: Array<2>,
+    pub(crate) bias: Array<1>,
 }
 
 impl Linear {
@@ -68,8 +68,8 @@ impl Linear {
 /// With fixed statistics a normalisation is a scale, which is in the kernel, and a bias; in training it stands by itself.
 #[derive(Debug)]
 pub(crate) struct Conv {
-    weight: Array<4>,
-    bias: Option<Array<1>>,
+    pub(crate) weight: Array<4>,
+    pub(crate) bias: Option<Array<1>>,
     norm: Option<BatchNorm>,
 }
 

@@ -51,23 +51,23 @@ impl ResNetKind {
 pub(crate) struct ResNet {
     /// The channels of what comes in.
     inputs: usize,
-    stem: Option<Step>,
-    blocks: Vec<Block>,
+    pub(crate) stem: Option<Step>,
+    pub(crate) blocks: Vec<Block>,
     /// Whether means are taken at the end.
-    last: bool,
+    pub(crate) last: bool,
 }
 
 /// A convolution with its stride; the padding keeps the middle in the middle.
 #[derive(Debug)]
-struct Step {
-    conv: Conv,
-    stride: usize,
+pub(crate) struct Step {
+    pub(crate) conv: Conv,
+    pub(crate) stride: usize,
 }
 
 #[derive(Debug)]
-struct Block {
-    steps: Vec<Step>,
-    shortcut: Option<Step>,
+pub(crate) struct Block {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) shortcut: Option<Step>,
 }
 
 impl Step {

@@ -11,7 +11,8 @@ use super::parts::{Linear, Parts};
 use super::{ArchitectureError, Positions};
 use crate::weights::Tensor;
 
-const EPSILON: f64 = 1e-6;
+/// What normalisations add to the variance.
+pub(crate) const EPSILON: f64 = 1e-6;
 
 /// The sizes of a vision transformer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,29 +61,29 @@ impl VitShape {
 /// Some blocks of a vision transformer, with what stands before the first and after the last of all.
 #[derive(Debug)]
 pub(crate) struct Vit {
-    dim: usize,
-    heads: usize,
-    embed: Option<Embed>,
-    blocks: Vec<Block>,
-    norm: Option<Norm>,
+    pub(crate) dim: usize,
+    pub(crate) heads: usize,
+    pub(crate) embed: Option<Embed>,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) norm: Option<Norm>,
 }
 
 /// From the pixels of an image of one size to tokens.
 #[derive(Debug)]
-struct Embed {
-    patch: usize,
-    side: usize,
-    kernel: Linear,
+pub(crate) struct Embed {
+    pub(crate) patch: usize,
+    pub(crate) side: usize,
+    pub(crate) kernel: Linear,
     /// The class token with its position, and the registers: 1 × (1 + registers) × dim.
-    prefix: Array<3>,
+    pub(crate) prefix: Array<3>,
     /// 1 × patches × dim.
-    positions: Array<3>,
+    pub(crate) positions: Array<3>,
 }
 
 #[derive(Debug)]
-struct Norm {
-    gamma: Array<1>,
-    beta: Array<1>,
+pub(crate) struct Norm {
+    pub(crate) gamma: Array<1>,
+    pub(crate) beta: Array<1>,
 }
 
 impl Norm {
@@ -99,17 +100,17 @@ impl Norm {
 }
 
 #[derive(Debug)]
-struct Block {
-    norm1: Norm,
+pub(crate) struct Block {
+    pub(crate) norm1: Norm,
     /// Queries, and keys with values, apart: the last block asks for one token only.
-    query: Linear,
-    key_value: Linear,
-    project: Linear,
-    scale1: Option<Array<1>>,
-    norm2: Norm,
-    widen: Linear,
-    narrow: Linear,
-    scale2: Option<Array<1>>,
+    pub(crate) query: Linear,
+    pub(crate) key_value: Linear,
+    pub(crate) project: Linear,
+    pub(crate) scale1: Option<Array<1>>,
+    pub(crate) norm2: Norm,
+    pub(crate) widen: Linear,
+    pub(crate) narrow: Linear,
+    pub(crate) scale2: Option<Array<1>>,
 }
 
 impl Vit {

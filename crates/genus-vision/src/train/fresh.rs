@@ -2,8 +2,8 @@
 
 use genus_core::rng::Rng;
 
+use crate::device::device;
 use crate::networks::{Architecture, ArchitectureError, Network, Parts};
-use crate::portable::device;
 use crate::weights::{Tensor, Weights};
 
 /// The stream of random numbers that makes a tensor of this name.

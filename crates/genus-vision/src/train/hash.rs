@@ -16,8 +16,8 @@ use super::descent::Descent;
 use super::head::{mlp, mlp_shapes};
 use super::objective::{Arrays, Gradients, Objective};
 use super::{TrainError, fresh};
+use crate::device::device;
 use crate::networks::{Live, Parts, values};
-use crate::portable::device;
 use crate::weights::Tensor;
 
 /// The sizes of a hash head.

@@ -101,7 +101,7 @@ impl Head {
         labels: &[usize],
         temperature: f64,
     ) -> HeadGradients {
-        let device = crate::portable::device();
+        let device = crate::device::device();
         let flat = |values: &[f32]| Array::from_data(TensorData::new(values.to_vec(), [values.len()]), &device);
         let arrays = tensors
             .iter()

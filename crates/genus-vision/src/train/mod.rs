@@ -35,6 +35,7 @@ use std::ops::Range;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use burn_tensor::{Device, Tensor as Array, TensorData};
+use genus_kernels::{Isa, Precision};
 use thiserror::Error;
 
 pub use distil::{DistilLoss, UNLABELLED};
@@ -47,8 +48,9 @@ pub use trunk::{Trunk, TrunkStore};
 use descent::Descent;
 use objective::{Arrays, Gradients, Objective};
 
+use crate::device::{device, on_processor};
 use crate::networks::{Architecture, ArchitectureError, Live, Network, Parts, values};
-use crate::portable::{device, on_processor};
+use crate::runner::Runner;
 use crate::weights::{Tensor, Weights};
 use crate::workers::Workers;
 
@@ -66,6 +68,8 @@ pub struct TrainerSettings {
     /// Whether batch normalisations of trained blocks keep the statistics that they came with, instead of those of the batch.
     /// A pretrained network does better so: a batch of a few classes is not what it will see.
     pub fixed_statistics: bool,
+    /// What the frozen blocks run on.
+    pub isa: Isa,
 }
 
 impl Default for TrainerSettings {
@@ -76,6 +80,7 @@ impl Default for TrainerSettings {
             momentum: 0.9,
             weight_decay: 5e-5,
             fixed_statistics: false,
+            isa: Isa::best(Precision::F32).unwrap_or(Isa::Portable),
         }
     }
 }
@@ -219,10 +224,9 @@ impl Trainer {
             0 => None,
             cut => {
                 let mut parts = Parts::of_file(network.clone(), &device);
+                let network = Network::part(&architecture, image, &mut parts, 0..cut, &device)?;
                 Some(Trunk {
-                    network: Network::part(&architecture, image, &mut parts, 0..cut, &device)?,
-                    image: 3 * image * image,
-                    workers: Workers::new(),
+                    runner: Runner::new(network, image, settings.isa),
                 })
             }
         };
@@ -243,6 +247,11 @@ impl Trainer {
     /// The architecture with the sizes that the weights have.
     pub fn architecture(&self) -> &Architecture {
         &self.architecture
+    }
+
+    /// What the frozen blocks run on.
+    pub fn isa(&self) -> Isa {
+        self.settings.isa
     }
 
     /// The frozen blocks, if there are any.

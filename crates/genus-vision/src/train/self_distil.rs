@@ -14,8 +14,8 @@ use super::distil::{DistilLoss, UNLABELLED};
 use super::head::{HeadGradients, mlp, mlp_shapes, unit};
 use super::objective::{Arrays, Gradients, Objective};
 use super::{TrainError, fresh};
+use crate::device::device;
 use crate::networks::{Live, Parts, values};
-use crate::portable::device;
 use crate::weights::Tensor;
 
 /// The temperatures of the two contrasts: of the views of an image, of the images of a class.

@@ -4,17 +4,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use crate::networks::{Network, values};
-use crate::portable::on_processor;
-use crate::workers::Workers;
+use crate::runner::Runner;
 
 /// The blocks before those that are trained.
 #[derive(Debug)]
 pub struct Trunk {
-    pub(crate) network: Network,
-    /// The number of values of a transformed image.
-    pub(crate) image: usize,
-    pub(crate) workers: Workers,
+    pub(crate) runner: Runner,
 }
 
 impl Trunk {
@@ -22,13 +17,7 @@ impl Trunk {
     ///
     /// `pixels` holds whole images, one after the other, each as a transform gives it.
     pub fn run(&self, pixels: &[f32]) -> Vec<f32> {
-        let images = pixels.len() / self.image;
-        if !on_processor() {
-            return values(self.network.forward(pixels, images));
-        }
-        let image = |at: usize| &pixels[at * self.image..][..self.image];
-        self.workers
-            .rows(images, |at| values(self.network.forward(image(at), 1)))
+        self.runner.run(pixels)
     }
 }
 

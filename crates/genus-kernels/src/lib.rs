@@ -1,0 +1,44 @@
+//! The arithmetic of networks on a processor, and the only `unsafe` code beside products of `genus-core`.
+//!
+//! What is unsafe here is of two kinds: instructions that not every processor has, and pointers in innermost loops. The first is
+//! `with_simd`'s alone, which asks the processor before it enters code that was compiled for such instructions. For the second,
+//! every function that is visible outside takes slices, asserts that all it is going to touch lies inside them, and only then
+//! goes on with pointers. Threads share a result by rows and columns: [`product()`] asserts that its rows do not overlap, and
+//! every piece writes its own.
+//!
+//! It is a crate of its own so that it is always compiled with all optimisations, in tests too.
+//!
+//! ```
+//! use genus_kernels::{Activation, Add, Isa, Operand, Packed, Place, Precision, product};
+//!
+//! let isa = Isa::best(Precision::F32)?;
+//! // Two rows of three terms times a matrix of one column, and a bias.
+//! let rows = [1.0, 2.0, 3.0, -1.0, -2.0, -3.0];
+//! let column = Packed::new(isa, [1, 3], &[0.5], |_, _| 1.0);
+//! let left = Operand { values: &rows, place: Place::rows(3), len: 3, offsets: &[0] };
+//! // Results have room for whole registers.
+//! let mut out = [0.0; 32];
+//! product([1, 2], left, &column, Add::Nothing, Activation::Relu, &mut out, Place::rows(16));
+//! assert_eq!([out[0], out[16]], [6.5, 0.0]);
+//! # Ok::<(), genus_kernels::IsaError>(())
+//! ```
+
+mod attention;
+mod buffer;
+mod depthwise;
+mod isa;
+mod math;
+mod norm;
+mod product;
+mod simd;
+mod tile;
+
+pub use attention::{Head, Workspace, attend};
+pub use buffer::{Buffer, LINE};
+pub use depthwise::{Depthwise, Square};
+pub use isa::{Isa, IsaError, Precision};
+pub use norm::Norm;
+pub use product::{Activation, Add, Operand, Packed, Place, product, row_stride};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! The engine: networks on a processor, without a tensor library.
+//!
+//! It takes a network of [`networks`](crate::networks) apart, packs its matrices for the registers of this processor once, and
+//! sends images through it one by one. Images are shared out among the threads, and so is the work of each: a single image is
+//! everybody's. Which thread does what never shows in the bits.
+
+mod maps;
+mod spares;
+mod vit;
+
+/// What is said of a part of a network that images do not go into.
+const NOT_FIRST: &str = "the engine runs the first blocks of a network";
+
+use genus_kernels::Isa;
+use rayon::prelude::*;
+
+use crate::networks::{self, Network};
+use maps::Maps;
+use spares::Spares;
+use vit::Vit;
+
+/// The first blocks of a network, or all of them, packed for a kind of instructions.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    body: Body,
+    /// The numbers of an image.
+    image: usize,
+}
+
+#[derive(Debug)]
+enum Body {
+    Vit(Box<Vit>, Spares<vit::Scratch>),
+    Maps(Box<Maps>, Spares<maps::Scratch>),
+}
+
+impl Engine {
+    /// Packs a network for images of `image` pixels a side.
+    ///
+    /// # Panics
+    /// When it does not begin with the first block.
+    pub(crate) fn new(network: Network, image: usize, isa: Isa) -> Self {
+        let maps = |maps| Body::Maps(Box::new(maps), Spares::default());
+        let body = match network.body {
+            networks::Body::Vit(net) => Body::Vit(Box::new(Vit::new(*net, isa)), Spares::default()),
+            networks::Body::ResNet(net) => maps(Maps::resnet(*net, image, isa)),
+            networks::Body::Lite(net) => maps(Maps::lite(*net, image, isa)),
+            networks::Body::Conv(net) => maps(Maps::conv4(*net, image, isa)),
+        };
+        let image = 3 * image * image;
+        Self { body, image }
+    }
+
+    /// What leaves the last of the blocks, a row an image; `pixels` holds whole images.
+    pub(crate) fn run(&self, pixels: &[f32]) -> Vec<f32> {
+        let outputs = match &self.body {
+            Body::Vit(vit, _) => vit.outputs(),
+            Body::Maps(maps, _) => maps.outputs(),
+        };
+        let mut out = vec![0.0; pixels.len() / self.image * outputs];
+        let rows = out.par_chunks_mut(outputs).zip(pixels.par_chunks_exact(self.image));
+        rows.with_max_len(1).for_each(|(out, pixels)| match &self.body {
+            Body::Vit(vit, spares) => spares.with(|scratch| vit.run(pixels, scratch, out)),
+            Body::Maps(maps, spares) => spares.with(|scratch| maps.run(pixels, scratch, out)),
+        });
+        out
+    }
+}

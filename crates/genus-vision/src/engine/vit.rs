@@ -1,0 +1,333 @@
+//! Vision transformers on the engine, an image at a time.
+
+use genus_kernels::{
+    Activation, Add, Buffer, Head, Isa, Norm, Operand, Packed, Place, Workspace, attend, product, row_stride,
+};
+use rayon::prelude::*;
+
+use super::NOT_FIRST;
+use super::spares::Spares;
+use crate::networks::{self, Linear, values};
+
+/// The first blocks of a vision transformer, packed.
+#[derive(Debug)]
+pub(super) struct Vit {
+    isa: Isa,
+    dim: usize,
+    heads: usize,
+    patch: usize,
+    /// Patches along a side of an image.
+    side: usize,
+    kernel: Packed,
+    /// The tokens before those of the patches.
+    prefix: Vec<f32>,
+    /// What is added to the patches, rows `row_stride(dim)` apart.
+    positions: Buffer,
+    blocks: Vec<Block>,
+    /// The last norm, when all blocks are here: then only the class token is wanted of the last block.
+    norm: Option<Norm>,
+    /// Where the heads' parts of a token are after attention.
+    of_heads: Vec<usize>,
+    workspaces: Spares<Workspace>,
+}
+
+#[derive(Debug)]
+struct Block {
+    norm1: Norm,
+    query: Packed,
+    key_value: Packed,
+    project: Packed,
+    norm2: Norm,
+    widen: Packed,
+    narrow: Packed,
+}
+
+/// What an image takes on its way.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    patches: Buffer,
+    tokens: Buffer,
+    normed: Buffer,
+    attending: Buffer,
+    mixed: Buffer,
+    inner: Buffer,
+}
+
+/// Rows that are normalised by one thread at a time.
+const ROWS: usize = 16;
+
+impl Vit {
+    /// Packs a transformer that begins with the first block.
+    pub(super) fn new(vit: networks::Vit, isa: Isa) -> Self {
+        let networks::Vit {
+            dim,
+            heads,
+            embed,
+            blocks,
+            norm,
+        } = vit;
+        let embed = embed.expect(NOT_FIRST);
+        let stride = row_stride(dim);
+        let positions = values(embed.positions);
+        let mut padded = Buffer::zeros(embed.side * embed.side * stride);
+        for (to, from) in padded.chunks_mut(stride).zip(positions.chunks(dim)) {
+            to[..dim].copy_from_slice(from);
+        }
+        let prefix = values(embed.prefix);
+        let tokens = prefix.len() / dim + embed.side * embed.side;
+        Self {
+            isa,
+            dim,
+            heads,
+            patch: embed.patch,
+            side: embed.side,
+            kernel: pack(embed.kernel, isa, 1, 1.0, None),
+            prefix,
+            positions: padded,
+            blocks: blocks.into_iter().map(|block| Block::new(block, isa, heads)).collect(),
+            norm: norm.map(normalisation),
+            of_heads: (0..heads).map(|head| head * tokens * isa.words(dim / heads)).collect(),
+            workspaces: Spares::default(),
+        }
+    }
+
+    /// The numbers that leave the last block for an image.
+    pub(super) fn outputs(&self) -> usize {
+        match self.norm {
+            Some(_) => self.dim,
+            None => self.tokens() * self.dim,
+        }
+    }
+
+    fn tokens(&self) -> usize {
+        self.prefix.len() / self.dim + self.side * self.side
+    }
+
+    /// Sends the pixels of an image through the blocks.
+    pub(super) fn run(&self, pixels: &[f32], scratch: &mut Scratch, out: &mut [f32]) {
+        let (dim, tokens) = (self.dim, self.tokens());
+        let stride = row_stride(dim);
+        scratch.tokens.reserve(tokens * stride);
+        scratch.normed.reserve(tokens * stride);
+        self.embed(pixels, scratch);
+        for (at, block) in self.blocks.iter().enumerate() {
+            let last = self.norm.is_some() && at + 1 == self.blocks.len();
+            self.block(block, if last { 1 } else { tokens }, scratch);
+        }
+        match &self.norm {
+            Some(norm) => {
+                // Features are numbers, whatever products take.
+                norm.row(self.isa.single(), &scratch.tokens, &mut scratch.normed);
+                out.copy_from_slice(&scratch.normed[..dim]);
+            }
+            None => {
+                for (to, from) in out.chunks_exact_mut(dim).zip(scratch.tokens.chunks(stride)) {
+                    to.copy_from_slice(&from[..dim]);
+                }
+            }
+        }
+    }
+
+    /// Makes tokens of pixels.
+    fn embed(&self, pixels: &[f32], scratch: &mut Scratch) {
+        let Self {
+            patch, side, dim, isa, ..
+        } = *self;
+        let (width, stride) = (side * patch, row_stride(dim));
+        let numbers = 3 * patch * patch;
+        let words = isa.words(numbers);
+        let patch_stride = row_stride(words);
+        scratch.patches.reserve(side * side * patch_stride);
+        let rows = scratch.patches[..side * side * patch_stride].par_chunks_mut(side * patch_stride);
+        rows.enumerate().for_each(|(row, to)| {
+            for (column, to) in to.chunks_mut(patch_stride).enumerate() {
+                // The order of the patch kernel: channel, line, column.
+                let lines = (0..3 * patch).map(|at| {
+                    let (channel, line) = (at / patch, at % patch);
+                    &pixels[(channel * width + row * patch + line) * width + column * patch..][..patch]
+                });
+                isa.fill_words(lines.flatten().copied(), to);
+            }
+        });
+        let prefix = self.prefix.len() / dim;
+        for (to, from) in scratch.tokens.chunks_mut(stride).zip(self.prefix.chunks(dim)) {
+            to[..dim].copy_from_slice(from);
+        }
+        let patches = Operand {
+            values: &scratch.patches,
+            place: Place::rows(patch_stride),
+            len: words,
+            offsets: &[0],
+        };
+        let out = Place {
+            start: prefix * stride,
+            ..Place::rows(stride)
+        };
+        let positions = Add::From(&self.positions, Place::rows(stride));
+        let shape = [1, side * side];
+        product(
+            shape,
+            patches,
+            &self.kernel,
+            positions,
+            Activation::None,
+            &mut scratch.tokens,
+            out,
+        );
+    }
+
+    /// Sends tokens through a block, of which the first `wanted` are to leave it.
+    fn block(&self, block: &Block, wanted: usize, scratch: &mut Scratch) {
+        let Self { isa, dim, heads, .. } = *self;
+        let (tokens, width, stride) = (self.tokens(), dim / heads, row_stride(dim));
+        let words = isa.words(dim);
+        let word_stride = row_stride(words);
+        // Queries, keys and values side by side; queries of the wanted tokens only.
+        let head_stride = row_stride(3 * dim.next_multiple_of(isa.lanes()));
+        let (keys, mixed_words) = (dim.next_multiple_of(isa.lanes()), isa.words(width));
+        let hidden = isa.words(block.widen.columns());
+        let hidden_stride = row_stride(hidden);
+        scratch.attending.reserve(tokens * head_stride);
+        scratch.mixed.reserve(heads * tokens * mixed_words);
+        scratch.inner.reserve(wanted * hidden_stride);
+        let Scratch {
+            tokens: x,
+            normed,
+            attending,
+            mixed,
+            inner,
+            ..
+        } = scratch;
+
+        self.normalise(&block.norm1, x, tokens, normed);
+        let left = Operand {
+            values: normed,
+            place: Place::rows(word_stride),
+            len: words,
+            offsets: &[0],
+        };
+        let out = Place::rows(head_stride);
+        product(
+            [1, wanted],
+            left,
+            &block.query,
+            Add::Nothing,
+            Activation::None,
+            attending,
+            out,
+        );
+        let out = Place { start: keys, ..out };
+        product(
+            [1, tokens],
+            left,
+            &block.key_value,
+            Add::Nothing,
+            Activation::None,
+            attending,
+            out,
+        );
+
+        let mixed = &mut mixed[..heads * tokens * mixed_words];
+        let of_heads = mixed.par_chunks_mut(tokens * mixed_words).with_max_len(1).enumerate();
+        of_heads.for_each(|(number, mixed)| {
+            let head = Head {
+                values: attending,
+                stride: head_stride,
+                tokens,
+                width,
+                query: number * width,
+                key: keys + number * width,
+                value: keys + dim + number * width,
+            };
+            self.workspaces
+                .with(|workspace| attend(isa, head, wanted, workspace, mixed));
+        });
+        let left = Operand {
+            values: mixed,
+            place: Place::rows(mixed_words),
+            len: mixed_words,
+            offsets: &self.of_heads,
+        };
+        let out = Place::rows(stride);
+        product([1, wanted], left, &block.project, Add::Out, Activation::None, x, out);
+
+        self.normalise(&block.norm2, x, wanted, normed);
+        let left = Operand {
+            values: normed,
+            place: Place::rows(word_stride),
+            len: words,
+            offsets: &[0],
+        };
+        let inside = Place::rows(hidden_stride);
+        product(
+            [1, wanted],
+            left,
+            &block.widen,
+            Add::Nothing,
+            Activation::Gelu,
+            inner,
+            inside,
+        );
+        let left = Operand {
+            values: inner,
+            place: inside,
+            len: hidden,
+            offsets: &[0],
+        };
+        product([1, wanted], left, &block.narrow, Add::Out, Activation::None, x, out);
+    }
+
+    fn normalise(&self, norm: &Norm, x: &[f32], rows: usize, out: &mut [f32]) {
+        let (stride, words) = (row_stride(self.dim), row_stride(self.isa.words(self.dim)));
+        let blocks = out[..rows * words].par_chunks_mut(ROWS * words);
+        blocks.zip(x.par_chunks(ROWS * stride)).for_each(|(out, x)| {
+            for (out, x) in out.chunks_mut(words).zip(x.chunks(stride)) {
+                norm.row(self.isa, x, out);
+            }
+        });
+    }
+}
+
+impl Block {
+    fn new(block: networks::VitBlock, isa: Isa, heads: usize) -> Self {
+        let [scale1, scale2] = [block.scale1, block.scale2].map(|scale| scale.map(values));
+        let dim = block.norm1.gamma.dims()[0];
+        // Scores are divided by the root of a head's width: so are the queries, once and for all.
+        let part = ((dim / heads) as f32).sqrt().recip();
+        Self {
+            norm1: normalisation(block.norm1),
+            query: pack(block.query, isa, 1, part, None),
+            key_value: pack(block.key_value, isa, 1, 1.0, None),
+            project: pack(block.project, isa, heads, 1.0, scale1),
+            norm2: normalisation(block.norm2),
+            widen: pack(block.widen, isa, 1, 1.0, None),
+            narrow: pack(block.narrow, isa, 1, 1.0, scale2),
+        }
+    }
+}
+
+/// A matrix whose inputs come in pieces, with its outputs scaled by one number and by one each.
+fn pack(linear: Linear, isa: Isa, pieces: usize, scale: f32, scales: Option<Vec<f32>>) -> Packed {
+    let [inputs, outputs] = linear.weight.dims();
+    let scales = match scales {
+        Some(scales) => scales.into_iter().map(|own| own * scale).collect(),
+        None => vec![scale; outputs],
+    };
+    let bias: Vec<f32> = values(linear.bias)
+        .iter()
+        .zip(&scales)
+        .map(|(bias, scale)| bias * scale)
+        .collect();
+    let weight = values(linear.weight);
+    Packed::new(isa, [pieces, inputs / pieces], &bias, |k, column| {
+        weight[k * outputs + column] * scales[column]
+    })
+}
+
+fn normalisation(norm: networks::VitNorm) -> Norm {
+    Norm {
+        gamma: values(norm.gamma),
+        beta: values(norm.beta),
+        epsilon: networks::VIT_EPSILON as f32,
+    }
+}
