@@ -255,10 +255,10 @@ def vision(folder):
     beside_pytorch.vision(folder, GENUS, VISION_TIMINGS, run_measured)
 
 
-def engine(folder, rounds):
+def engine(folder, rounds, threads):
     import engine as beside_others
 
-    beside_others.engine(folder, GENUS, VISION_TIMINGS, run_measured, rounds)
+    beside_others.engine(folder, GENUS, VISION_TIMINGS, run_measured, rounds, threads)
 
 
 def train(batch, steps, rounds):
@@ -274,6 +274,7 @@ def main():
     parser.add_argument("--batch", type=int, help="images of a step of train; by default what each case is trained with")
     parser.add_argument("--steps", type=int, default=1, help="timed steps of a run of train")
     parser.add_argument("--rounds", type=int, default=1, help="runs of train and rounds of engine, in turns")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of engine")
     parser.add_argument("--folder", help="where large files go; a temporary folder by default")
     args = parser.parse_args()
     build()
@@ -285,7 +286,7 @@ def main():
             "large": lambda: large(folder),
             "growth": lambda: growth(folder, int(args.rows)),
             "vision": lambda: vision(folder),
-            "engine": lambda: engine(folder, args.rounds),
+            "engine": lambda: engine(folder, args.rounds, args.threads),
             "train": lambda: train(args.batch, args.steps, args.rounds),
         }
         for name in args.what or ["episodes", "assign"]:

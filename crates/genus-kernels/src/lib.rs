@@ -30,6 +30,8 @@ mod isa;
 mod math;
 mod norm;
 mod product;
+// A method there is an instruction, and as safe as the trait says that it is.
+#[allow(clippy::undocumented_unsafe_blocks)]
 mod simd;
 mod tile;
 

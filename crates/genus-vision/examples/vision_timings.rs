@@ -66,15 +66,25 @@ fn peak(isa: Isa) -> f64 {
     {
         use std::arch::x86_64::*;
 
+        macro_rules! each {
+            ($at:ident => $do:expr) => {
+                each!(@ $at, $do, 0 1 2 3 4 5 6 7 8 9 10 11)
+            };
+            (@ $at:ident, $do:expr, $($number:literal)*) => {
+                $({
+                    let $at = $number;
+                    $do;
+                })*
+            };
+        }
         macro_rules! chains {
             ($name:ident, $features:literal, $splat:expr, $term:ident, $lanes:literal) => {
                 #[target_feature(enable = $features)]
                 fn $name() -> f64 {
                     let (factor, mut sums) = ($splat(0.999), [$splat(1.0); 12]);
                     for _ in 0..STEPS / 12 {
-                        for sum in &mut sums {
-                            *sum = $term(*sum, factor, factor);
-                        }
+                        // Written out: only sums that are named one by one stay in registers.
+                        each!(at => sums[at] = $term(sums[at], factor, factor));
                     }
                     std::hint::black_box(sums);
                     2.0 * $lanes * (STEPS / 12 * 12) as f64
@@ -89,9 +99,7 @@ fn peak(isa: Isa) -> f64 {
             let factor = unsafe { std::mem::transmute::<__m512, __m512bh>(_mm512_set1_ps(1.0)) };
             let mut sums = [_mm512_set1_ps(1.0); 12];
             for _ in 0..STEPS / 12 {
-                for sum in &mut sums {
-                    *sum = _mm512_dpbf16_ps(*sum, factor, factor);
-                }
+                each!(at => sums[at] = _mm512_dpbf16_ps(sums[at], factor, factor));
             }
             std::hint::black_box(sums);
             64.0 * (STEPS / 12 * 12) as f64
