@@ -178,7 +178,7 @@ fn others_can_read_the_tensors_and_the_text() {
     let metadata = header.metadata().clone().unwrap();
     assert_eq!(metadata.keys().collect::<Vec<_>>(), ["genus"]);
     let text: toml::Table = metadata["genus"].parse().unwrap();
-    assert_eq!(text["format"].as_str(), Some("genus calibration 1"));
+    assert_eq!(text["format"].as_str(), Some("genus calibration 2"));
     assert_eq!(text["classes"].as_integer(), Some(12));
     assert_eq!(text["variance"].as_float(), Some(0.1 + 0.2));
     assert_eq!(text["source"].as_str(), Some("base"));
@@ -212,8 +212,8 @@ fn replaced(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
 #[test]
 fn a_newer_format_and_changed_numbers_are_told() {
     let bytes = written(&calibration(1));
-    let newer = refusal(&replaced(&bytes, "genus calibration 1", "genus calibration 2"));
-    assert_mentions(&newer, &["`genus calibration 2`", "`genus calibration 1`"]);
+    let newer = refusal(&replaced(&bytes, "genus calibration 2", "genus calibration 3"));
+    assert_mentions(&newer, &["`genus calibration 3`", "`genus calibration 2`"]);
     let changed = refusal(&replaced(&bytes, "doubt = 0.53", "doubt = 0.54"));
     assert_mentions(&changed, &["has changed", "genus calibrate"]);
 }

@@ -406,7 +406,7 @@ fn an_ablation_has_a_row_for_every_part() {
             "calibrated (directions = 0)",
             "calibrated (centre = task, directions = 0)",
             "calibrated (centre = none, directions = 0)",
-            "calibrated (size = ignored)",
+            "calibrated (eagerness = learnt)",
             "calibrated (refine = 0)",
             "calibrated (source = examples)",
             "calibrated (source = prior)",

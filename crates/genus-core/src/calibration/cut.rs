@@ -7,6 +7,34 @@ use crate::cluster::ward::Tree;
 /// What the model of a merge looks at.
 pub(crate) const MERGE: usize = 5;
 
+/// What it costs in contrast to merge more or less eagerly than was learnt.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Price {
+    /// For the square of what is added to the logits.
+    square: f64,
+    /// It never costs more.
+    most: f64,
+}
+
+impl Price {
+    /// Where the model was learnt from base classes.
+    pub(super) const LEARNT: Self = Self {
+        square: 0.02,
+        most: f64::INFINITY,
+    };
+    /// Where it is estimated. In a space that nothing was damped in, contrast alone likes categories of several classes, so
+    /// small steps are dearer; and a pile may be quite unlike those that the prior was learnt from.
+    pub(super) const ESTIMATED: Self = Self {
+        square: 0.06,
+        most: 0.24,
+    };
+
+    /// The price of adding so much to the logits.
+    pub(super) fn of(self, step: f64) -> f64 {
+        (self.square * step * step).min(self.most)
+    }
+}
+
 choice! {
     /// Which tree is cut.
     MergeTree {
@@ -33,6 +61,8 @@ choice! {
 pub(crate) struct Cut {
     pub(crate) tree: MergeTree,
     pub(crate) eagerness: Eagerness,
+    /// What it costs in contrast to leave what was learnt.
+    pub(crate) price: Price,
     /// The coefficients of the model of merges.
     pub(crate) model: [f64; MERGE],
     /// The variance within a class, summed over features.
@@ -151,6 +181,7 @@ mod tests {
         Cut {
             tree: MergeTree::Ward,
             eagerness: Eagerness::Chosen,
+            price: Price::LEARNT,
             model,
             variance,
             largest: 40.0,

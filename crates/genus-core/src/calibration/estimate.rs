@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::cut::{Cut, Eagerness, MERGE, MergeTree};
+use super::cut::{Cut, Eagerness, MERGE, MergeTree, Price};
 use super::fit::Trial;
 use super::logistic::{Observation, logit, probability};
 use super::membership::MEMBER;
@@ -102,6 +102,7 @@ fn estimate(task: &Task, queries: &[f32], mean: Vec<f32>, ask: bool) -> Calibrat
         dimensions: shrunk(dimensions.unwrap_or(DIMENSIONS), labels.len() - known),
         tree: MergeTree::Ward,
         eagerness: Eagerness::Chosen,
+        price: Price::ESTIMATED,
         model: MERGES,
         variance,
         largest: LARGEST,

@@ -140,6 +140,7 @@ impl Calibration {
         let mut cut = Cut {
             tree: settings.tree,
             eagerness: settings.eagerness,
+            price: cut::Price::LEARNT,
             model: Default::default(),
             variance: variances.iter().sum::<f64>() / variances.len() as f64,
             largest: fit::largest(&counts),

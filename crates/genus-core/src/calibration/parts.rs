@@ -1,6 +1,6 @@
 //! A calibration taken apart, to be stored and put together again.
 
-use super::cut::{Cut, MERGE};
+use super::cut::{Cut, MERGE, Price};
 use super::membership::MEMBER;
 use super::space::Space;
 use super::{Calibration, Centre, Eagerness, MergeTree, Source};
@@ -107,6 +107,10 @@ impl Calibration {
             cut: Cut {
                 tree: parts.tree,
                 eagerness: parts.eagerness,
+                price: match parts.source {
+                    Source::Base => Price::LEARNT,
+                    Source::Examples | Source::Prior => Price::ESTIMATED,
+                },
                 model: parts.merges,
                 variance: parts.variance,
                 largest: parts.largest,

@@ -18,14 +18,11 @@ const SMALL: usize = 2;
 /// Where clusters are smaller than this on average, only single points are: small ones are what is looked for.
 const SMALL_PILE: f64 = 7.0;
 
-/// How much more, and how much less eagerly than was learnt clusters are merged to see what comes of it: what is added to
-/// the logit of every merge.
-const MORE: &[f64] = &[0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.5, 9.0];
-const LESS: &[f64] = &[-0.5, -1.0, -1.5, -2.0, -2.5];
-/// A step must raise the contrast by so much of its square to be taken: what was learnt counts for something.
-const PRICE: f64 = 0.01;
-/// After so many steps that lead nowhere no further one is tried.
-const PATIENCE: usize = 2;
+/// How much more and less eagerly than was learnt clusters are merged to see what comes of it: what is added to the logit of
+/// every merge.
+const STEPS: &[f64] = &[-1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.5, 9.0];
+/// Divisions with more products of clusters and points than this are not tried: their table would outgrow the points.
+const MOST_PRODUCTS: usize = 1 << 24;
 /// Passes before a division is judged where there is no matrix of products and a pass is dear.
 const DEAR_PASSES: usize = 1;
 
@@ -196,19 +193,15 @@ impl Points {
             (sorted, contrast)
         };
         let mut best = judge(learnt);
-        for steps in [MORE, LESS] {
-            let mut vain = 0;
-            for &step in steps {
-                let (sorted, contrast) = judge(divide(step));
-                let value = contrast - PRICE * step * step;
-                if value > best.1 {
-                    (best, vain) = ((sorted, value), 0);
-                } else {
-                    vain += 1;
-                    if vain == PATIENCE {
-                        break;
-                    }
-                }
+        for &step in STEPS {
+            let sorted = divide(step);
+            if sorted.count * self.len() > MOST_PRODUCTS {
+                continue;
+            }
+            let (sorted, contrast) = judge(sorted);
+            let value = contrast - cut.price.of(step);
+            if value > best.1 {
+                best = (sorted, value);
             }
         }
         best.0.refined(self, passes)
@@ -456,6 +449,7 @@ impl Sorted {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cut::Price;
     use super::*;
     use crate::rng::Rng;
 
@@ -484,6 +478,7 @@ mod tests {
         Cut {
             tree: MergeTree::Ward,
             eagerness: Eagerness::Chosen,
+            price: Price::LEARNT,
             model: [4.5, -2.25, -0.26, -0.38, -1.79],
             variance: 0.25,
             largest: 40.0,

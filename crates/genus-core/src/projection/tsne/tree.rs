@@ -16,7 +16,7 @@ const LANES: usize = 8;
 /// Numbers that are added in single precision before the sum goes on in double.
 const RUN: usize = 128;
 /// A node that is so many times smaller than its distance acts as one point.
-const NARROW: f32 = 0.75;
+const NARROW: f32 = 0.5;
 /// Below so many leaves waking another thread costs more than it saves.
 const PARALLEL_FROM: usize = 64;
 
