@@ -15,8 +15,8 @@ use crate::task::Task;
 
 /// The prior was learnt around the mean of each trial's own items, without damped directions, on trials of three kinds of
 /// base classes: CUB-200 and CIFAR-100 as EfficientNet-Lite2 sees them, Banking77 as MiniLM does. The model of merges is one
-/// model of all trials, with one more thing to look at: `APART`; its constant holds what clusters of a dozen
-/// points, the mean of those trials, added to it. The others are the means of the three.
+/// model of all trials, with one more thing to look at: `APART`; it also looked at the mean size of clusters, and the constant
+/// holds what a dozen points added. The others are the means of the three.
 const MERGES: [f64; MERGE] = [4.16, -2.03, -1.04, -0.73, -1.97];
 /// By how much the constant rises with the logarithm of the variance between classes over that within.
 const APART: f64 = 0.58;
