@@ -1,6 +1,6 @@
 //! `genus encoders`: what can make features of images.
 
-use genus_vision::{Encoder, EncoderSpec, Hub, Isa, MODELS, Precision};
+use genus_vision::{Encoder, EncoderSpec, Hub, MODELS, Precision};
 
 use crate::args::{EncoderChoice, EncodersCommand, Global};
 use crate::failure::Failure;
@@ -59,7 +59,7 @@ fn info(choice: &EncoderChoice, precision: Option<Precision>) -> Result<(), Fail
     match &weights {
         None => text += "weights       not on this machine\n",
         Some(path) => {
-            let encoder = spec.load(path, Isa::from_env(precision)?)?;
+            let encoder = spec.load(path, spec.isa(precision)?)?;
             text += &format!("weights       {}\n", path.display());
             text += &format!("architecture  {}\n", encoder.architecture());
             text += &format!("features      {}\n", encoder.dim());

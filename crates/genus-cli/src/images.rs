@@ -10,8 +10,7 @@ use genus_data::{FeatureCache, FeatureWriter, ImageItem, ImageList, default_root
 use genus_lab::training::trained_encoder;
 use genus_lab::{Progress, image_source};
 use genus_vision::{
-    Augmented, ContentHash, Embedding, Encoder, EncoderSpec, Hub, ImageSource, Isa, Limits, Memory, NetworkEncoder,
-    NoMemory,
+    Augmented, ContentHash, Embedding, Encoder, EncoderSpec, Hub, ImageSource, Limits, Memory, NetworkEncoder, NoMemory,
 };
 
 use crate::args::{EncoderChoice, Global, ImageOptions};
@@ -260,8 +259,8 @@ fn report_skipped(skipped: &[(String, String)]) {
 
 /// The encoder that was asked for, with its weights.
 pub(crate) fn load(options: &ImageOptions, global: &Global) -> Result<NetworkEncoder, Failure> {
-    let isa = Isa::from_env(options.precision)?;
     let (spec, weights) = find(&options.encoder)?;
+    let isa = spec.isa(options.precision)?;
     let weights = match weights {
         Some(path) => path,
         None => fetch(&spec, global)?,

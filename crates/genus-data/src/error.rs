@@ -164,7 +164,7 @@ pub enum DataError {
     /// Two files whose features were made by different encoders.
     #[error(
         "{} was made by the encoder \"{first_encoder}\" and {} by \"{second_encoder}\", so their features cannot \
-         be compared; embed one of them again with the encoder of the other",
+         be compared; embed one of them again with the encoder (and the --precision) of the other",
         first.display(),
         second.display()
     )]

@@ -37,6 +37,8 @@ pub struct Workspace {
 struct Attend<'a> {
     head: Head<'a>,
     wanted: usize,
+    /// The words of a row of `out`.
+    words: usize,
     workspace: &'a mut Workspace,
     out: &'a mut [f32],
 }
@@ -66,6 +68,7 @@ pub fn attend(isa: Isa, head: Head, wanted: usize, workspace: &mut Workspace, ou
         Attend {
             head,
             wanted,
+            words: isa.words(width),
             workspace,
             out,
         },
@@ -84,7 +87,7 @@ impl Work for Attend<'_> {
             key,
             value,
         } = self.head;
-        let panel = 2 * S::LANES;
+        let (panel, words) = (2 * S::LANES, self.words);
         let (columns, wide) = (tokens.next_multiple_of(panel), width.next_multiple_of(panel));
         let Workspace {
             keys,
@@ -96,8 +99,8 @@ impl Work for Attend<'_> {
         values.reserve(tokens * wide);
         // An odd number of lines, so that rows do not share sets of the cache.
         let score_stride = columns.next_multiple_of(32) + 16;
-        scores.reserve(S::ROWS * score_stride);
-        mixed.reserve(S::ROWS * wide);
+        scores.reserve(S::Single::ROWS * score_stride);
+        mixed.reserve(S::Single::ROWS * wide);
         // Keys become columns; those of tokens that are not there are zeros.
         keys[..columns * width].fill(0.0);
         for (token, row) in from.chunks(stride).take(tokens).enumerate() {
@@ -118,13 +121,13 @@ impl Work for Attend<'_> {
             add_stride: 0,
             limits: (f32::NEG_INFINITY, f32::INFINITY),
         };
-        let tiles = self.wanted.div_ceil(S::ROWS);
+        let tiles = self.wanted.div_ceil(S::Single::ROWS);
         for tile in 0..tiles {
             let (first, end) = (tile * self.wanted / tiles, (tile + 1) * self.wanted / tiles);
             let rows = end - first;
             // SAFETY: `attend` has made sure that all tokens are there, with queries of `width` numbers. The buffers have been made
             // long enough: `keys` for all panels of `width` rows, `values` for all panels of `tokens` rows, and `scores` and
-            // `mixed` for the rows of a tile, of which there are at most `S::ROWS`.
+            // `mixed` for the rows of a tile, of which there are at most `S::Single::ROWS`.
             unsafe {
                 let left = Left {
                     at: from.as_ptr().add(first * stride + query),
@@ -175,7 +178,6 @@ impl Work for Attend<'_> {
                         let second = S::mul(S::load(from.add((S::WORD - 1) * S::LANES)), share);
                         S::store(mixed.as_mut_ptr().add(number * S::LANES), S::words(first, second));
                     }
-                    let words = width.div_ceil(S::WORD);
                     self.out[(first + row) * words..][..words].copy_from_slice(&mixed[..words]);
                 }
             }

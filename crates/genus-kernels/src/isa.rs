@@ -11,6 +11,8 @@ const VARIABLE: &str = "GENUS_ISA";
 /// A kind of instructions that networks run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
+    /// AVX-512 with the tile registers of AMX for products of bf16.
+    Amx,
     /// AVX-512 with products of bf16: half the precision of a number's weight, twice the speed.
     Avx512Bf16,
     /// AVX-512.
@@ -37,7 +39,7 @@ pub enum Precision {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum IsaError {
     /// A name that is none.
-    #[error("{VARIABLE} is `{name}`; it may be avx512bf16, avx512, avx2 or portable")]
+    #[error("{VARIABLE} is `{name}`; it may be amx, avx512bf16, avx512, avx2 or portable")]
     Unknown {
         /// The name.
         name: String,
@@ -57,17 +59,18 @@ pub enum IsaError {
         precision: Precision,
     },
     /// A precision that this processor does not have.
-    #[error("this processor has no products of bf16 (AVX512-BF16); use f32")]
+    #[error("this processor has no products of bf16 (AMX or AVX512-BF16); use f32")]
     NoBf16,
 }
 
 impl Isa {
     /// All of them, the fastest first.
-    pub const ALL: [Isa; 4] = [Isa::Avx512Bf16, Isa::Avx512, Isa::Avx2, Isa::Portable];
+    pub const ALL: [Isa; 5] = [Isa::Amx, Isa::Avx512Bf16, Isa::Avx512, Isa::Avx2, Isa::Portable];
 
     /// The name, as in `GENUS_ISA`.
     pub fn name(self) -> &'static str {
         match self {
+            Isa::Amx => "amx",
             Isa::Avx512Bf16 => "avx512bf16",
             Isa::Avx512 => "avx512",
             Isa::Avx2 => "avx2",
@@ -78,7 +81,7 @@ impl Isa {
     /// How precisely it computes.
     pub fn precision(self) -> Precision {
         match self {
-            Isa::Avx512Bf16 => Precision::Bf16,
+            Isa::Amx | Isa::Avx512Bf16 => Precision::Bf16,
             Isa::Avx512 | Isa::Avx2 | Isa::Portable => Precision::F32,
         }
     }
@@ -87,6 +90,7 @@ impl Isa {
     pub fn is_available(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         return match self {
+            Isa::Amx => crate::amx::is_available(),
             Isa::Avx512Bf16 => is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bf16"),
             Isa::Avx512 => is_x86_feature_detected!("avx512f"),
             Isa::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
@@ -102,10 +106,14 @@ impl Isa {
         Isa::ALL.into_iter().find(fits).ok_or(IsaError::NoBf16)
     }
 
-    /// What `GENUS_ISA` names, or else the best; the precision is f32 where neither says otherwise.
-    pub fn from_env(precision: Option<Precision>) -> Result<Self, IsaError> {
+    /// What `GENUS_ISA` names, or else the best of a precision. Where neither is given, a network that can be computed in `bf16` is
+    /// on AMX, which is many times as fast; everything else is computed in f32.
+    pub fn from_env(precision: Option<Precision>, bf16: bool) -> Result<Self, IsaError> {
         let Some(name) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) else {
-            return Self::best(precision.unwrap_or_default());
+            return match precision {
+                None if bf16 && Isa::Amx.is_available() => Ok(Isa::Amx),
+                _ => Self::best(precision.unwrap_or_default()),
+            };
         };
         let isa: Self = name.to_string_lossy().parse()?;
         if !isa.is_available() {
@@ -120,38 +128,36 @@ impl Isa {
     /// The one with the same registers that computes in f32.
     pub fn single(self) -> Self {
         match self {
-            Isa::Avx512Bf16 => Isa::Avx512,
+            Isa::Amx | Isa::Avx512Bf16 => Isa::Avx512,
             other => other,
         }
     }
 
-    /// Puts numbers down as words.
+    /// Puts numbers down as words, and zeros after them.
     pub fn fill_words(self, mut numbers: impl Iterator<Item = f32>, words: &mut [f32]) {
+        let mut next = || numbers.next().unwrap_or(0.0);
         match self.precision() {
-            Precision::F32 => words.iter_mut().zip(numbers).for_each(|(word, number)| *word = number),
-            Precision::Bf16 => {
-                for word in words {
-                    let Some(first) = numbers.next() else { break };
-                    let both = [first, numbers.next().unwrap_or(0.0)];
-                    let [low, high] = both.map(|number| u32::from(half::bf16::from_f32(number).to_bits()));
-                    *word = f32::from_bits(low | high << 16);
-                }
-            }
+            Precision::F32 => words.fill_with(next),
+            Precision::Bf16 => words.fill_with(|| {
+                let [low, high] = [next(), next()].map(|number| u32::from(half::bf16::from_f32(number).to_bits()));
+                f32::from_bits(low | high << 16)
+            }),
         }
     }
 
-    /// How many words so many numbers take as a side of a product.
+    /// How many words so many numbers take as a side of a product: on AMX whole rows of its registers.
     pub fn words(self, numbers: usize) -> usize {
-        match self.precision() {
-            Precision::F32 => numbers,
-            Precision::Bf16 => numbers.div_ceil(2),
+        match self {
+            Isa::Amx => numbers.div_ceil(32) * 16,
+            Isa::Avx512Bf16 => numbers.div_ceil(2),
+            Isa::Avx512 | Isa::Avx2 | Isa::Portable => numbers,
         }
     }
 
     /// The numbers of a register.
     pub fn lanes(self) -> usize {
         match self {
-            Isa::Avx512Bf16 | Isa::Avx512 => 16,
+            Isa::Amx | Isa::Avx512Bf16 | Isa::Avx512 => 16,
             Isa::Avx2 => 8,
             Isa::Portable => 4,
         }
@@ -160,6 +166,7 @@ impl Isa {
     /// The most rows of a tile of a product.
     pub fn tile_rows(self) -> usize {
         match self {
+            Isa::Amx => 32,
             Isa::Avx512Bf16 | Isa::Avx512 => 14,
             Isa::Avx2 => 6,
             Isa::Portable => 4,

@@ -23,6 +23,8 @@
 //! # Ok::<(), genus_kernels::IsaError>(())
 //! ```
 
+#[cfg(target_arch = "x86_64")]
+mod amx;
 mod attention;
 mod buffer;
 mod depthwise;

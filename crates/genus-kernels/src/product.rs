@@ -12,7 +12,7 @@ use super::tile::{Finish, Left, Tile};
 use crate::isa::{Isa, Precision};
 
 /// The right side of products, laid out for one kind of register: panels of two registers of columns (the last may be of one),
-/// in each panel the rows one after the other. Columns are filled up with zeros.
+/// in each panel the rows one after the other. Columns and pieces of rows are filled up with zeros.
 #[derive(Debug)]
 pub struct Packed {
     isa: Isa,
@@ -155,6 +155,9 @@ const BLOCK: usize = 16;
 /// About as many multiply-adds as are worth handing to another thread: some tenths of a millisecond.
 const PIECE: usize = 1 << 23;
 
+/// The most rows of a tile on anything.
+const MOST_ROWS: usize = 32;
+
 /// One product, on its way through the threads.
 struct Product<'a> {
     left: *const f32,
@@ -211,6 +214,7 @@ pub fn product(
     let last = |place: &Place| place.at(lines - 1, per_line - 1);
     let furthest = left.offsets.iter().max().copied().unwrap_or(0) + left.len;
     assert_eq!(right.depth, left.offsets.len() * left.len, "the terms of both sides");
+    assert!(left.len.is_multiple_of(right.isa.words(1)), "pieces are of whole words");
     assert!(
         activation != Activation::Gelu || matches!(add, Add::Nothing),
         "words are not numbers"
@@ -284,7 +288,7 @@ impl Work for Piece<'_> {
         } = *self.product;
         let limits = limits(activation);
         // Where the numbers of a tile stay until they are words.
-        let mut sums = [0.0f32; 14 * 32];
+        let mut sums = [0.0f32; MOST_ROWS * 32];
         let word = if activation == Activation::Gelu { S::WORD } else { 1 };
         for panel in self.panels {
             let (first, registers) = panels(right.columns, S::LANES)(panel);

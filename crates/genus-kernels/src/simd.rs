@@ -3,6 +3,8 @@
 #[cfg(target_arch = "x86_64")]
 use std::{arch::x86_64::*, mem::transmute};
 
+#[cfg(target_arch = "x86_64")]
+use super::amx;
 use super::tile::{Tile, tile_of};
 use crate::isa::Isa;
 
@@ -78,11 +80,22 @@ pub(super) fn with_simd<W: Work>(isa: Isa, work: W) {
     assert!(isa.is_available(), "this processor has no {isa}");
     match isa {
         #[cfg(target_arch = "x86_64")]
+        Isa::Amx => {
+            #[target_feature(enable = "avx512f,avx512bf16")]
+            fn with_tiles<W: Work>(work: W) {
+                let _tiles = amx::Tiles;
+                // SAFETY: this function is only called where there are tiles, and AVX-512 with bf16.
+                unsafe { work.run::<Avx512<TILES>>() }
+            }
+            // SAFETY: the assertion above asked the processor.
+            unsafe { with_tiles(work) }
+        }
+        #[cfg(target_arch = "x86_64")]
         Isa::Avx512Bf16 => {
             #[target_feature(enable = "avx512f,avx512bf16")]
             fn with_bf16<W: Work>(work: W) {
                 // SAFETY: this function is only called where there is AVX-512 with bf16.
-                unsafe { work.run::<Avx512<true>>() }
+                unsafe { work.run::<Avx512<PAIRS>>() }
             }
             // SAFETY: the assertion above asked the processor.
             unsafe { with_bf16(work) }
@@ -92,7 +105,7 @@ pub(super) fn with_simd<W: Work>(isa: Isa, work: W) {
             #[target_feature(enable = "avx512f")]
             fn with_avx512<W: Work>(work: W) {
                 // SAFETY: this function is only called where there is AVX-512.
-                unsafe { work.run::<Avx512<false>>() }
+                unsafe { work.run::<Avx512<SINGLE>>() }
             }
             // SAFETY: the assertion above asked the processor.
             unsafe { with_avx512(work) }
@@ -125,29 +138,39 @@ macro_rules! tiles {
 }
 
 #[cfg(target_arch = "x86_64")]
-tiles!(tile_bf16, Avx512<true>, "avx512f,avx512bf16");
+tiles!(tile_bf16, Avx512<PAIRS>, "avx512f,avx512bf16");
 #[cfg(target_arch = "x86_64")]
-tiles!(tile_avx512, Avx512<false>, "avx512f");
+tiles!(tile_avx512, Avx512<SINGLE>, "avx512f");
 #[cfg(target_arch = "x86_64")]
 tiles!(tile_avx2, Avx2, "avx2,fma");
 tiles!(tile_plain, Plain);
 
-/// AVX-512, with products of f32 or of bf16.
+/// AVX-512, with products of f32 …
 #[cfg(target_arch = "x86_64")]
-pub(super) struct Avx512<const BF16: bool>;
+const SINGLE: u8 = 0;
+/// … or of bf16, by registers …
+#[cfg(target_arch = "x86_64")]
+const PAIRS: u8 = 1;
+/// … or by the tiles of AMX.
+#[cfg(target_arch = "x86_64")]
+pub(super) const TILES: u8 = 2;
+
+/// AVX-512, with products of one of three kinds.
+#[cfg(target_arch = "x86_64")]
+pub(super) struct Avx512<const PRODUCTS: u8>;
 
 #[cfg(target_arch = "x86_64")]
-impl<const BF16: bool> Simd for Avx512<BF16> {
+impl<const PRODUCTS: u8> Simd for Avx512<PRODUCTS> {
     type V = __m512;
-    type Single = Avx512<false>;
+    type Single = Avx512<SINGLE>;
     const LANES: usize = 16;
-    const WORD: usize = if BF16 { 2 } else { 1 };
-    const ROWS: usize = 14;
+    const WORD: usize = if PRODUCTS == SINGLE { 1 } else { 2 };
+    const ROWS: usize = if PRODUCTS == TILES { amx::ROWS } else { 14 };
 
     #[inline(always)]
     unsafe fn term(left: __m512, right: __m512, sum: __m512) -> __m512 {
         unsafe {
-            if BF16 {
+            if PRODUCTS != SINGLE {
                 _mm512_dpbf16_ps(
                     sum,
                     transmute::<__m512, __m512bh>(left),
@@ -162,7 +185,7 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     #[inline(always)]
     unsafe fn words(first: __m512, second: __m512) -> __m512 {
         unsafe {
-            if BF16 {
+            if PRODUCTS != SINGLE {
                 transmute::<__m512bh, __m512>(_mm512_cvtne2ps_pbh(second, first))
             } else {
                 first
@@ -242,7 +265,13 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
 
     #[inline(always)]
     unsafe fn tile(tile: Tile) {
-        unsafe { if BF16 { tile_bf16(tile) } else { tile_avx512(tile) } }
+        unsafe {
+            match PRODUCTS {
+                TILES => amx::tile(tile),
+                PAIRS => tile_bf16(tile),
+                _ => tile_avx512(tile),
+            }
+        }
     }
 }
 

@@ -1,6 +1,10 @@
 //! Every kernel beside its definition, on all that this processor has and on plain numbers.
 //!
-//! Under Miri only the latter run: it knows no vector instructions, but sees every access.
+//! Under Miri only the latter run: it knows no vector instructions, but sees every access. Tiles of AMX are emulated where the
+//! processor has none.
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod emulator;
 
 use proptest::prelude::*;
 
@@ -17,6 +21,24 @@ fn available() -> impl Iterator<Item = Isa> {
         }
     };
     Isa::ALL.into_iter().filter(ours)
+}
+
+/// Has instructions for tiles answered by software from now on; whether that can be done here.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn emulate_tiles() -> bool {
+    #[cfg(target_os = "linux")]
+    return emulator::install();
+    #[cfg(not(target_os = "linux"))]
+    return false;
+}
+
+#[test]
+fn tiles_are_tested() {
+    if cfg!(miri) || !Isa::Avx512Bf16.is_available() || !cfg!(target_os = "linux") {
+        println!("skipped: tiles are emulated only on Linux and where there are instructions of bf16");
+        return;
+    }
+    assert!(available().any(|isa| isa == Isa::Amx));
 }
 
 /// Made-up numbers from −1 to 1; `whole` ones have so few digits that bf16 keeps them as they are.
@@ -326,11 +348,12 @@ fn gelu_is_a_number_times_its_probability() {
         .collect();
     for isa in available() {
         let packed = Packed::new(isa, [1, 1], &[0.0], |_, _| 1.0);
-        let values = as_words(isa, &xs, [1, 1], 0, 1);
+        let words = isa.words(1);
+        let values = as_words(isa, &xs, [1, 1], 0, words);
         let operand = Operand {
             values: &values,
-            place: Place::rows(1),
-            len: 1,
+            place: Place::rows(words),
+            len: words,
             offsets: &[0],
         };
         let mut out = Buffer::zeros(count * LINE);

@@ -26,6 +26,27 @@ pub(super) struct Finish {
     pub(super) limits: (f32, f32),
 }
 
+impl Finish {
+    /// Puts down a register of the result, whose sums are these: the one with number `w` of a row.
+    ///
+    /// # Safety
+    /// The processor has the instructions of `S`, and `add` and `out` have such a register.
+    #[inline(always)]
+    pub(super) unsafe fn store<S: Simd>(&self, sum: S::V, row: usize, w: usize, out: *mut f32, out_stride: usize) {
+        // SAFETY: as the caller says.
+        unsafe {
+            let (least, most) = (S::splat(self.limits.0), S::splat(self.limits.1));
+            let sum = match self.add.is_null() {
+                true => sum,
+                false => S::add(sum, S::load(self.add.add(row * self.add_stride + w * S::LANES))),
+            };
+            // The sum stands second, so that what is no number stays so.
+            let sum = S::min(most, S::max(least, sum));
+            S::store(out.add(row * out_stride + w * S::LANES), sum);
+        }
+    }
+}
+
 /// Once for each of the first `$rows` rows, written out: only sums that are named one by one are kept in registers.
 macro_rules! each_row {
     ($rows:ident, $row:ident => $body:block) => {
@@ -92,15 +113,9 @@ pub(super) unsafe fn tile<S: Simd, const R: usize, const W: usize>(
                 right = right.add(W * S::LANES);
             }
         }
-        let (least, most) = (S::splat(finish.limits.0), S::splat(finish.limits.1));
         each_row!(R, r => {
-            for (w, mut sum) in sums[r].into_iter().enumerate() {
-                if !finish.add.is_null() {
-                    sum = S::add(sum, S::load(finish.add.add(r * finish.add_stride + w * S::LANES)));
-                }
-                // The sum stands second, so that what is no number stays so.
-                sum = S::min(most, S::max(least, sum));
-                S::store(out.add(r * out_stride + w * S::LANES), sum);
+            for (w, sum) in sums[r].into_iter().enumerate() {
+                finish.store::<S>(sum, r, w, out, out_stride);
             }
         });
     }

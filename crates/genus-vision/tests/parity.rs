@@ -15,10 +15,10 @@ use genus_vision::{
 use made_up::{architecture, assert_features, pixels, tensors, transform};
 use serde_json::Value;
 
-/// All that this processor can run networks on in f32.
-fn available() -> impl Iterator<Item = Isa> {
-    let singles = Isa::ALL.into_iter().filter(|isa| isa.precision() == Precision::F32);
-    singles.filter(|isa| isa.is_available())
+/// All that this processor can run networks on so precisely.
+fn available(precision: Precision) -> impl Iterator<Item = Isa> {
+    let fitting = Isa::ALL.into_iter().filter(move |isa| isa.precision() == precision);
+    fitting.filter(|isa| isa.is_available())
 }
 
 fn weights(table: &Value) -> Weights {
@@ -37,7 +37,7 @@ fn features_are_those_of_pytorch() {
         let name = case["name"].as_str().unwrap();
         let side = case["side"].as_u64().unwrap() as usize;
         let kind = architecture(&case["architecture"]);
-        for isa in available() {
+        for isa in available(Precision::F32) {
             let name = format!("{name} on {isa}");
             let encoder = NetworkEncoder::new(kind, transform(side), weights(&case["tensors"]), isa)
                 .unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -73,7 +73,7 @@ fn features_of_real_weights_are_those_of_pytorch() {
             Some(_) => format!("vit:positions=smoothed,size={side}"),
             None => name.replace('_', "-"),
         };
-        for isa in available() {
+        for isa in available(Precision::F32) {
             let encoder = EncoderSpec::parse(&spec).unwrap().load(&path, isa).unwrap();
             let found = encoder.encode(&pixels(side)).unwrap();
             assert_features(&found, &case["features"], &format!("{name} on {isa}"));
@@ -92,8 +92,8 @@ fn least_cosine(found: &[f32], expected: &[f32], dim: usize) -> f64 {
 
 #[test]
 fn features_of_bf16_are_near_those_of_f32() {
-    if !Isa::Avx512Bf16.is_available() {
-        println!("skipped: this processor has no {}", Isa::Avx512Bf16);
+    if Isa::best(Precision::Bf16).is_err() {
+        println!("skipped: this processor has no products of bf16");
         return;
     }
     let goldens: Value = serde_json::from_str(include_str!("goldens/features.json")).unwrap();
@@ -104,12 +104,15 @@ fn features_of_bf16_are_near_those_of_f32() {
         let encoder = |isa| NetworkEncoder::new(kind, transform(side), weights(&case["tensors"]), isa);
         if !matches!(kind, Architecture::Vit { .. }) {
             // Convolutional networks say so instead of computing something else.
-            assert!(encoder(Isa::Avx512Bf16).is_err(), "{name}");
+            assert!(available(Precision::Bf16).all(|isa| encoder(isa).is_err()), "{name}");
             continue;
         }
-        let features = [Isa::Avx512Bf16, Isa::Portable].map(|isa| encoder(isa).unwrap().encode(&pixels(side)).unwrap());
-        let cosine = least_cosine(&features[0], &features[1], features[0].len() / 2);
-        assert!((0.999..1.0).contains(&cosine), "{name}: cosine {cosine}");
+        let features = |isa| encoder(isa).unwrap().encode(&pixels(side)).unwrap();
+        let expected = features(Isa::Portable);
+        for isa in available(Precision::Bf16) {
+            let cosine = least_cosine(&features(isa), &expected, expected.len() / 2);
+            assert!((0.999..1.0).contains(&cosine), "{name} on {isa}: cosine {cosine}");
+        }
     }
 }
 
@@ -122,7 +125,7 @@ fn photographs_through_real_weights_are_nearly_the_same_in_bf16() {
         beside.join("data/cub200_small.tar"),
     );
     let (true, Ok(archive)) = (
-        weights.exists() && Isa::Avx512Bf16.is_available(),
+        weights.exists() && Isa::best(Precision::Bf16).is_ok(),
         std::fs::read(archive),
     ) else {
         println!(
@@ -141,14 +144,17 @@ fn photographs_through_real_weights_are_nearly_the_same_in_bf16() {
         .take(4)
         .map(|at| decode(&archive[at..], &Limits::default()).unwrap());
     let pixels: Vec<f32> = photos.flat_map(|photo| spec.transform.apply(&photo)).collect();
-    let [bf16, f32, portable] = [Isa::Avx512Bf16, Isa::best(Precision::F32).unwrap(), Isa::Portable].map(|isa| {
-        let encoder = spec.load(&weights, isa).unwrap();
-        encoder.encode(&pixels).unwrap()
-    });
-    let dim = f32.len() / 4;
-    let (half, whole) = (least_cosine(&bf16, &portable, dim), least_cosine(&f32, &portable, dim));
-    println!("cosine with the portable path: bf16 {half}, f32 {whole}");
-    assert!(half >= 0.9995 && whole >= 0.99999, "bf16 {half}, f32 {whole}");
+    let features = |isa| spec.load(&weights, isa).unwrap().encode(&pixels).unwrap();
+    let portable = features(Isa::Portable);
+    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        let cosine = least_cosine(&features(isa), &portable, portable.len() / 4);
+        println!("cosine of {isa} with the portable path: {cosine}");
+        let least = match isa.precision() {
+            Precision::F32 => 0.99999,
+            Precision::Bf16 => 0.9995,
+        };
+        assert!(cosine >= least, "{isa}: {cosine}");
+    }
 }
 
 #[test]
@@ -162,8 +168,9 @@ fn bits_do_not_depend_on_the_number_of_threads() {
         }
         let side = case["side"].as_u64().unwrap() as usize;
         let kind = architecture(&case["architecture"]);
-        let bf16 = matches!(kind, Architecture::Vit { .. }) && Isa::Avx512Bf16.is_available();
-        for isa in available().chain(bf16.then_some(Isa::Avx512Bf16)) {
+        let is_vit = matches!(kind, Architecture::Vit { .. });
+        let bf16 = available(Precision::Bf16).filter(|_| is_vit);
+        for isa in available(Precision::F32).chain(bf16) {
             let run = |threads| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 pool.install(|| {
@@ -228,7 +235,7 @@ fn weights_that_do_not_fit_are_told_in_full() {
         Isa::Portable,
     );
     assert!(other.unwrap_err().to_string().contains("missing"));
-    for isa in available() {
+    for isa in available(Precision::F32) {
         let encoder = NetworkEncoder::new(
             architecture(&case["architecture"]),
             transform(64),
@@ -270,11 +277,11 @@ fn a_fingerprint_tells_encoders_apart() {
         print(other, 64, 0.0),
     ];
     // One meaning, whatever it runs on; bf16 is another.
-    for isa in available() {
+    for isa in available(Precision::F32) {
         assert_eq!(prints[0], print_on(isa, kind, 64, 0.0));
     }
-    if Isa::Avx512Bf16.is_available() {
-        prints.push(print_on(Isa::Avx512Bf16, kind, 64, 0.0));
+    if let Ok(isa) = Isa::best(Precision::Bf16) {
+        prints.push(print_on(isa, kind, 64, 0.0));
     }
     for (at, print) in prints.iter().enumerate() {
         assert!(!prints[..at].contains(print), "{print}");

@@ -516,8 +516,11 @@ fn what_networks_run_on_can_be_chosen_and_is_said() {
         let line = format!("runs on       {isa}, {}\n", isa.precision());
         assert!(info.text().contains(&line), "{}", info.text());
     }
-    // The best of f32, where nothing is said.
-    let best = Isa::best(Precision::F32).unwrap();
+    // Tiles if there are some, and otherwise the best of f32, where nothing is said.
+    let best = match Isa::Amx.is_available() {
+        true => Isa::Amx,
+        false => Isa::best(Precision::F32).unwrap(),
+    };
     let outcome = folder.genus(&format!("{embed} f.npz")).success();
     assert!(
         outcome.stderr.contains(&format!(" on {best} in ")),
@@ -525,7 +528,7 @@ fn what_networks_run_on_can_be_chosen_and_is_said() {
         outcome.stderr
     );
     for (isa, precision, mention) in [
-        ("sse9", "", "avx512bf16, avx512, avx2 or portable"),
+        ("sse9", "", "amx, avx512bf16, avx512, avx2 or portable"),
         ("portable", "--precision bf16", "does not compute in bf16"),
         ("portable", "--precision f16", "f32 or bf16"),
     ] {
@@ -534,7 +537,7 @@ fn what_networks_run_on_can_be_chosen_and_is_said() {
         assert!(outcome.stderr.contains(mention), "{}", outcome.stderr);
     }
     assert!(!folder.path("wrong.npz").exists());
-    if !Isa::Avx512Bf16.is_available() {
+    if Isa::best(Precision::Bf16).is_err() {
         let outcome = folder.genus(&format!("{embed} b.npz --precision bf16"));
         assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
         assert!(outcome.stderr.contains("AVX512-BF16"), "{}", outcome.stderr);
@@ -546,9 +549,13 @@ fn what_networks_run_on_can_be_chosen_and_is_said() {
         folder.genus(&embed).success();
     }
     assert_ne!(folder.contents()["f32.npz"], folder.contents()["bf16.npz"]);
-    folder.genus(&format!("embed labelled {ENCODER} -o s.npz")).success();
-    folder.discover_fails("--support s.npz --query bf16.npz", &["s.npz", "bf16.npz", "in bf16"]);
-    let same = folder.contents()["f32.npz"] == folder.contents()["f.npz"];
+    let embed = format!("embed labelled {ENCODER} --precision f32 -o s.npz");
+    folder.genus(&embed).success();
+    folder.discover_fails(
+        "--support s.npz --query bf16.npz",
+        &["s.npz", "bf16.npz", "in bf16", "--precision"],
+    );
+    let same = folder.contents()[&format!("{}.npz", best.precision())] == folder.contents()["f.npz"];
     assert!(same, "what came from the cache is not what was computed");
 }
 

@@ -199,7 +199,7 @@ impl Training {
             None => Weights::first_values(&spec.architecture, size, settings.seed)?,
         };
         let weights_hash = weights.hash().to_hex().to_string();
-        let isa = Isa::from_env(Some(Precision::F32))?;
+        let isa = Isa::from_env(Some(Precision::F32), false)?;
         let trainer = Trainer::new(spec.architecture, size, weights, settings.trainer(isa), settings.seed)?;
         let data = TrainingData::load(&settings, watcher)?;
         let config = Config {
