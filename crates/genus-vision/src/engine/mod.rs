@@ -1,8 +1,8 @@
 //! The engine: networks on a processor, without a tensor library.
 //!
 //! It takes a network of [`networks`](crate::networks) apart, packs its matrices for the registers of this processor once, and
-//! sends images through it one by one. Images are shared out among the threads, and so is the work of each: a single image is
-//! everybody's. Which thread does what never shows in the bits.
+//! sends images through it, a few at a time. They are shared out among the threads, and so is the work of each: a single image is
+//! everybody's. Which thread does what, and with which others an image goes, never shows in the bits.
 
 mod maps;
 mod spares;
@@ -52,12 +52,16 @@ impl Engine {
 
     /// What leaves the last of the blocks, a row an image; `pixels` holds whole images.
     pub(crate) fn run(&self, pixels: &[f32]) -> Vec<f32> {
-        let outputs = match &self.body {
-            Body::Vit(vit, _) => vit.outputs(),
-            Body::Maps(maps, _) => maps.outputs(),
+        let (outputs, most) = match &self.body {
+            Body::Vit(vit, _) => (vit.outputs(), vit::TOGETHER),
+            Body::Maps(maps, _) => (maps.outputs(), 1),
         };
-        let mut out = vec![0.0; pixels.len() / self.image * outputs];
-        let rows = out.par_chunks_mut(outputs).zip(pixels.par_chunks_exact(self.image));
+        let images = pixels.len() / self.image;
+        let mut out = vec![0.0; images * outputs];
+        // Every thread has some before any has many.
+        let together = images.div_ceil(rayon::current_num_threads()).clamp(1, most);
+        let rows = out.par_chunks_mut(together * outputs);
+        let rows = rows.zip(pixels[..images * self.image].par_chunks(together * self.image));
         rows.with_max_len(1).for_each(|(out, pixels)| match &self.body {
             Body::Vit(vit, spares) => spares.with(|scratch| vit.run(pixels, scratch, out)),
             Body::Maps(maps, spares) => spares.with(|scratch| maps.run(pixels, scratch, out)),

@@ -1,4 +1,4 @@
-//! Vision transformers on the engine, an image at a time.
+//! Vision transformers on the engine, a few images at a time.
 
 use genus_kernels::{
     Activation, Add, Buffer, Head, Isa, Norm, Operand, Packed, Place, Workspace, attend, product, row_stride,
@@ -42,7 +42,7 @@ struct Block {
     narrow: Packed,
 }
 
-/// What an image takes on its way.
+/// What a few images take on their way.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     patches: Buffer,
@@ -55,6 +55,9 @@ pub(super) struct Scratch {
 
 /// Rows that are normalised by one thread at a time.
 const ROWS: usize = 16;
+
+/// How many images go through the blocks together: weights are fetched from memory once for all of them.
+pub(super) const TOGETHER: usize = 4;
 
 impl Vit {
     /// Packs a transformer that begins with the first block.
@@ -103,22 +106,30 @@ impl Vit {
         self.prefix.len() / self.dim + self.side * self.side
     }
 
-    /// Sends the pixels of an image through the blocks.
+    /// The numbers of an image.
+    fn pixels(&self) -> usize {
+        let width = self.side * self.patch;
+        3 * width * width
+    }
+
+    /// Sends the pixels of a few images through the blocks.
     pub(super) fn run(&self, pixels: &[f32], scratch: &mut Scratch, out: &mut [f32]) {
-        let (dim, tokens) = (self.dim, self.tokens());
+        let (dim, tokens, images) = (self.dim, self.tokens(), pixels.len() / self.pixels());
         let stride = row_stride(dim);
-        scratch.tokens.reserve(tokens * stride);
-        scratch.normed.reserve(tokens * stride);
+        scratch.tokens.reserve(images * tokens * stride);
+        scratch.normed.reserve(images * tokens * stride);
         self.embed(pixels, scratch);
         for (at, block) in self.blocks.iter().enumerate() {
             let last = self.norm.is_some() && at + 1 == self.blocks.len();
-            self.block(block, if last { 1 } else { tokens }, scratch);
+            self.block(block, images, if last { 1 } else { tokens }, scratch);
         }
         match &self.norm {
             Some(norm) => {
-                // Features are numbers, whatever products take.
-                norm.row(self.isa.single(), &scratch.tokens, &mut scratch.normed);
-                out.copy_from_slice(&scratch.normed[..dim]);
+                for (out, tokens) in out.chunks_mut(dim).zip(scratch.tokens.chunks(tokens * stride)) {
+                    // Features are numbers, whatever products take.
+                    norm.row(self.isa.single(), tokens, &mut scratch.normed);
+                    out.copy_from_slice(&scratch.normed[..dim]);
+                }
             }
             None => {
                 for (to, from) in out.chunks_exact_mut(dim).zip(scratch.tokens.chunks(stride)) {
@@ -133,13 +144,16 @@ impl Vit {
         let Self {
             patch, side, dim, isa, ..
         } = *self;
-        let (width, stride) = (side * patch, row_stride(dim));
+        let (width, stride, of_image) = (side * patch, row_stride(dim), self.tokens() * row_stride(dim));
         let numbers = 3 * patch * patch;
         let words = isa.words(numbers);
         let patch_stride = row_stride(words);
-        scratch.patches.reserve(side * side * patch_stride);
-        let rows = scratch.patches[..side * side * patch_stride].par_chunks_mut(side * patch_stride);
+        let (images, of_patches) = (pixels.len() / self.pixels(), side * side * patch_stride);
+        scratch.patches.reserve(images * of_patches);
+        let rows = scratch.patches[..images * of_patches].par_chunks_mut(side * patch_stride);
         rows.enumerate().for_each(|(row, to)| {
+            let (image, row) = (row / side, row % side);
+            let pixels = &pixels[image * self.pixels()..];
             for (column, to) in to.chunks_mut(patch_stride).enumerate() {
                 // The order of the patch kernel: channel, line, column.
                 let lines = (0..3 * patch).map(|at| {
@@ -150,23 +164,29 @@ impl Vit {
             }
         });
         let prefix = self.prefix.len() / dim;
-        for (to, from) in scratch.tokens.chunks_mut(stride).zip(self.prefix.chunks(dim)) {
-            to[..dim].copy_from_slice(from);
+        for tokens in scratch.tokens[..images * of_image].chunks_mut(of_image) {
+            for (to, from) in tokens.chunks_mut(stride).zip(self.prefix.chunks(dim)) {
+                to[..dim].copy_from_slice(from);
+            }
         }
+        // A line an image.
         let patches = Operand {
             values: &scratch.patches,
-            place: Place::rows(patch_stride),
+            place: Place {
+                line: of_patches,
+                ..Place::rows(patch_stride)
+            },
             len: words,
             offsets: &[0],
         };
         let out = Place {
             start: prefix * stride,
-            ..Place::rows(stride)
+            line: of_image,
+            row: stride,
         };
         let positions = Add::From(&self.positions, Place::rows(stride));
-        let shape = [1, side * side];
         product(
-            shape,
+            [images, side * side],
             patches,
             &self.kernel,
             positions,
@@ -176,8 +196,8 @@ impl Vit {
         );
     }
 
-    /// Sends tokens through a block, of which the first `wanted` are to leave it.
-    fn block(&self, block: &Block, wanted: usize, scratch: &mut Scratch) {
+    /// Sends the tokens of some images through a block, of which the first `wanted` of each are to leave it.
+    fn block(&self, block: &Block, images: usize, wanted: usize, scratch: &mut Scratch) {
         let Self { isa, dim, heads, .. } = *self;
         let (tokens, width, stride) = (self.tokens(), dim / heads, row_stride(dim));
         let words = isa.words(dim);
@@ -187,9 +207,9 @@ impl Vit {
         let (keys, mixed_words) = (dim.next_multiple_of(isa.lanes()), isa.words(width));
         let hidden = isa.words(block.widen.columns());
         let hidden_stride = row_stride(hidden);
-        scratch.attending.reserve(tokens * head_stride);
-        scratch.mixed.reserve(heads * tokens * mixed_words);
-        scratch.inner.reserve(wanted * hidden_stride);
+        scratch.attending.reserve(images * tokens * head_stride);
+        scratch.mixed.reserve(images * heads * tokens * mixed_words);
+        scratch.inner.reserve(images * tokens * hidden_stride);
         let Scratch {
             tokens: x,
             normed,
@@ -198,27 +218,26 @@ impl Vit {
             inner,
             ..
         } = scratch;
+        // All tokens of all images are rows of one matrix; a few of each are lines of it.
+        let (all, few) = ([1, images * tokens], [images, wanted]);
+        let some = if wanted == tokens { all } else { few };
+        let place = |row: usize| Place {
+            line: tokens * row,
+            ..Place::rows(row)
+        };
 
-        self.normalise(&block.norm1, x, tokens, normed);
+        self.normalise(&block.norm1, x, images, tokens, normed);
         let left = Operand {
             values: normed,
-            place: Place::rows(word_stride),
+            place: place(word_stride),
             len: words,
             offsets: &[0],
         };
-        let out = Place::rows(head_stride);
-        product(
-            [1, wanted],
-            left,
-            &block.query,
-            Add::Nothing,
-            Activation::None,
-            attending,
-            out,
-        );
+        let out = place(head_stride);
+        product(some, left, &block.query, Add::Nothing, Activation::None, attending, out);
         let out = Place { start: keys, ..out };
         product(
-            [1, tokens],
+            all,
             left,
             &block.key_value,
             Add::Nothing,
@@ -227,11 +246,12 @@ impl Vit {
             out,
         );
 
-        let mixed = &mut mixed[..heads * tokens * mixed_words];
+        let mixed = &mut mixed[..images * heads * tokens * mixed_words];
         let of_heads = mixed.par_chunks_mut(tokens * mixed_words).with_max_len(1).enumerate();
         of_heads.for_each(|(number, mixed)| {
+            let (image, number) = (number / heads, number % heads);
             let head = Head {
-                values: attending,
+                values: &attending[image * tokens * head_stride..],
                 stride: head_stride,
                 tokens,
                 width,
@@ -244,46 +264,46 @@ impl Vit {
         });
         let left = Operand {
             values: mixed,
-            place: Place::rows(mixed_words),
+            place: Place {
+                line: heads * tokens * mixed_words,
+                ..Place::rows(mixed_words)
+            },
             len: mixed_words,
             offsets: &self.of_heads,
         };
-        let out = Place::rows(stride);
-        product([1, wanted], left, &block.project, Add::Out, Activation::None, x, out);
+        let out = place(stride);
+        product(few, left, &block.project, Add::Out, Activation::None, x, out);
 
-        self.normalise(&block.norm2, x, wanted, normed);
+        self.normalise(&block.norm2, x, images, wanted, normed);
         let left = Operand {
             values: normed,
-            place: Place::rows(word_stride),
+            place: place(word_stride),
             len: words,
             offsets: &[0],
         };
-        let inside = Place::rows(hidden_stride);
-        product(
-            [1, wanted],
-            left,
-            &block.widen,
-            Add::Nothing,
-            Activation::Gelu,
-            inner,
-            inside,
-        );
+        let inside = place(hidden_stride);
+        product(some, left, &block.widen, Add::Nothing, Activation::Gelu, inner, inside);
         let left = Operand {
             values: inner,
             place: inside,
             len: hidden,
             offsets: &[0],
         };
-        product([1, wanted], left, &block.narrow, Add::Out, Activation::None, x, out);
+        product(some, left, &block.narrow, Add::Out, Activation::None, x, out);
     }
 
-    fn normalise(&self, norm: &Norm, x: &[f32], rows: usize, out: &mut [f32]) {
+    /// Normalises the first tokens of every image.
+    fn normalise(&self, norm: &Norm, x: &[f32], images: usize, wanted: usize, out: &mut [f32]) {
         let (stride, words) = (row_stride(self.dim), row_stride(self.isa.words(self.dim)));
-        let blocks = out[..rows * words].par_chunks_mut(ROWS * words);
-        blocks.zip(x.par_chunks(ROWS * stride)).for_each(|(out, x)| {
-            for (out, x) in out.chunks_mut(words).zip(x.chunks(stride)) {
-                norm.row(self.isa, x, out);
-            }
+        let tokens = self.tokens();
+        let images = out[..images * tokens * words].par_chunks_mut(tokens * words);
+        images.zip(x.par_chunks(tokens * stride)).for_each(|(out, x)| {
+            let blocks = out[..wanted * words].par_chunks_mut(ROWS * words);
+            blocks.zip(x.par_chunks(ROWS * stride)).for_each(|(out, x)| {
+                for (out, x) in out.chunks_mut(words).zip(x.chunks(stride)) {
+                    norm.row(self.isa, x, out);
+                }
+            });
         });
     }
 }
