@@ -19,8 +19,8 @@ const SMALL: usize = 2;
 const SMALL_PILE: f64 = 7.0;
 
 /// How much more and less eagerly than was learnt clusters are merged to see what comes of it: what is added to the logit of
-/// every merge.
-const STEPS: &[f64] = &[-1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.5, 9.0];
+/// every merge. The nearest come first: a division that was made already only costs more.
+const STEPS: &[f64] = &[0.5, -0.5, 1.0, -1.0, 1.5, -1.5, 2.0, 3.0, 4.5, 6.5, 9.0];
 /// Divisions with more products of clusters and points than this are not tried: their table would outgrow the points.
 const MOST_PRODUCTS: usize = 1 << 24;
 /// Passes before a division is judged where there is no matrix of products and a pass is dear.
@@ -34,6 +34,8 @@ pub(crate) struct Points {
     weights: Vec<f32>,
     /// The dot products of all points, unless there are too many of them.
     gram: OnceLock<Vec<f32>>,
+    /// The squared lengths of all points.
+    squares: OnceLock<Vec<f64>>,
 }
 
 impl Points {
@@ -79,6 +81,7 @@ impl Points {
             rows,
             weights,
             gram: OnceLock::new(),
+            squares: OnceLock::new(),
         }
     }
 
@@ -92,6 +95,7 @@ impl Points {
             rows: [means, items].concat(),
             weights,
             gram: OnceLock::new(),
+            squares: OnceLock::new(),
         }
     }
 
@@ -119,6 +123,13 @@ impl Points {
     fn gram(&self) -> Option<&[f32]> {
         let few = self.len() <= GRAM_LIMIT;
         few.then(|| &**self.gram.get_or_init(|| linalg::gram(&self.rows, self.dim)))
+    }
+
+    /// The squared length of a point.
+    fn square(&self, point: usize) -> f64 {
+        let of_row = |row: &[f32]| norm(row).powi(2);
+        self.squares
+            .get_or_init(|| self.rows.chunks_exact(self.dim).map(of_row).collect())[point]
     }
 
     /// The tree of their merges, in which known classes never meet.
@@ -192,12 +203,14 @@ impl Points {
             let contrast = self.contrast(&sorted) / cut.variance;
             (sorted, contrast)
         };
+        let mut made = vec![learnt.clusters.clone()];
         let mut best = judge(learnt);
         for &step in STEPS {
             let sorted = divide(step);
-            if sorted.count * self.len() > MOST_PRODUCTS {
+            if sorted.count * self.len() > MOST_PRODUCTS || made.contains(&sorted.clusters) {
                 continue;
             }
+            made.push(sorted.clusters.clone());
             let (sorted, contrast) = judge(sorted);
             let value = contrast - cut.price.of(step);
             if value > best.1 {
@@ -217,7 +230,7 @@ impl Points {
             let fit = if others < 0.5 {
                 0.0
             } else {
-                (affinity.dot(own, point) - norm(self.row(point)).powi(2)) / others
+                (affinity.dot(own, point) - self.square(point)) / others
             };
             let rivals = (0..sorted.count).filter(|&cluster| cluster != own).map(mean);
             fit - rivals.reduce(f64::max).unwrap_or(0.0)
@@ -277,7 +290,7 @@ impl Points {
                     return None;
                 }
                 // The sum of the others is that of all less the query: its length and its product with the query follow.
-                let square = norm(self.row(point)).powi(2);
+                let square = self.square(point);
                 let (whole, length) = (affinity.dot(own, point), affinity.lengths[own]);
                 let left = (length * length - 2.0 * whole + square).max(0.0).sqrt();
                 let cosine = if left > 0.0 { (whole - square) / left } else { 0.0 };
