@@ -7,13 +7,15 @@ use crate::cluster::ward::Tree;
 /// What the model of a merge looks at.
 pub(crate) const MERGE: usize = 5;
 
-/// What it costs in contrast to merge more or less eagerly than was learnt.
+/// What a division costs in contrast.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Price {
-    /// For the square of what is added to the logits.
+    /// For merging more or less eagerly than was learnt: of the square of what is added to the logits.
     square: f64,
-    /// It never costs more.
+    /// That never costs more.
     most: f64,
+    /// For the logarithm of the number of categories: items agree a little better with ever smaller ones by chance.
+    categories: f64,
 }
 
 impl Price {
@@ -21,17 +23,19 @@ impl Price {
     pub(super) const LEARNT: Self = Self {
         square: 0.02,
         most: f64::INFINITY,
+        categories: 0.01,
     };
     /// Where it is estimated. In a space that nothing was damped in, contrast alone likes categories of several classes, so
-    /// small steps are dearer; and a pile may be quite unlike those that the prior was learnt from.
+    /// small steps are dearer and many categories are not; and a pile may be quite unlike those that the prior was learnt from.
     pub(super) const ESTIMATED: Self = Self {
         square: 0.06,
         most: 0.24,
+        categories: 0.0,
     };
 
-    /// The price of adding so much to the logits.
-    pub(super) fn of(self, step: f64) -> f64 {
-        (self.square * step * step).min(self.most)
+    /// The price of so many categories, and of adding so much to the logits.
+    pub(super) fn of(self, categories: usize, step: f64) -> f64 {
+        (self.square * step * step).min(self.most) + self.categories * (categories.max(1) as f64).ln()
     }
 }
 
@@ -61,7 +65,7 @@ choice! {
 pub(crate) struct Cut {
     pub(crate) tree: MergeTree,
     pub(crate) eagerness: Eagerness,
-    /// What it costs in contrast to leave what was learnt.
+    /// What a division costs in contrast.
     pub(crate) price: Price,
     /// The coefficients of the model of merges.
     pub(crate) model: [f64; MERGE],

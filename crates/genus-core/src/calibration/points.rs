@@ -184,7 +184,7 @@ impl Points {
     /// to its nearest centre. Without passes the tree alone decides, as eagerly as was learnt.
     ///
     /// What was learnt of other classes may not be quite true of these. So divisions that merge more and less eagerly are made
-    /// as well, and that of the highest contrast wins, less a price for leaving what was learnt.
+    /// as well, and that of the highest contrast wins, less a price for many categories and for leaving what was learnt.
     pub(crate) fn sort(&self, cut: &Cut, passes: usize) -> Sorted {
         let tree = self.tree(cut.tree);
         let candidates = Candidates::new(&tree, cut, &self.weights);
@@ -198,23 +198,22 @@ impl Points {
             return learnt.refined(self, passes);
         }
         let tried = if self.gram().is_some() { passes } else { DEAR_PASSES };
-        let judge = |sorted: Sorted| {
+        let judge = |sorted: Sorted, step: f64| {
             let sorted = sorted.refined(self, tried);
-            let contrast = self.contrast(&sorted) / cut.variance;
-            (sorted, contrast)
+            let value = self.contrast(&sorted) / cut.variance - cut.price.of(sorted.count, step);
+            (sorted, value)
         };
         let mut made = vec![learnt.clusters.clone()];
-        let mut best = judge(learnt);
+        let mut best = judge(learnt, 0.0);
         for &step in STEPS {
             let sorted = divide(step);
             if sorted.count * self.len() > MOST_PRODUCTS || made.contains(&sorted.clusters) {
                 continue;
             }
             made.push(sorted.clusters.clone());
-            let (sorted, contrast) = judge(sorted);
-            let value = contrast - cut.price.of(step);
-            if value > best.1 {
-                best = (sorted, value);
+            let judged = judge(sorted, step);
+            if judged.1 > best.1 {
+                best = judged;
             }
         }
         best.0.refined(self, passes)
