@@ -154,6 +154,8 @@ impl Stream {
 
     /// Takes this share of the items to belong to categories that are there when they come, until items say otherwise.
     pub fn with_familiar(mut self, share: f64) -> Self {
+        // What is no share at all says as little as nothing.
+        let share = if share.is_nan() { 0.5 } else { share };
         self.familiar = share.clamp(LEAST_SHARE, 1.0 - LEAST_SHARE);
         self
     }

@@ -12,8 +12,10 @@ pub(crate) const MERGE: usize = 5;
 pub(crate) struct Price {
     /// For merging more or less eagerly than was learnt: of the square of what is added to the logits.
     square: f64,
-    /// That never costs more.
+    /// That never costs more …
     most: f64,
+    /// … nor more than this where categories are larger on average than any class that was learnt from.
+    beyond: f64,
     /// For the logarithm of the number of categories: items agree a little better with ever smaller ones by chance.
     categories: f64,
 }
@@ -23,20 +25,18 @@ impl Price {
     pub(super) const LEARNT: Self = Self {
         square: 0.02,
         most: f64::INFINITY,
+        beyond: f64::INFINITY,
         categories: 0.01,
     };
     /// Where it is estimated. In a space that nothing was damped in, contrast alone likes categories of several classes, so
-    /// small steps are dearer and many categories are not; and a pile may be quite unlike those that the prior was learnt from.
+    /// small steps are dearer and many categories are not; and a pile may be quite unlike those that the prior was learnt from,
+    /// above all a large one.
     pub(super) const ESTIMATED: Self = Self {
         square: 0.06,
         most: 0.24,
+        beyond: 0.15,
         categories: 0.0,
     };
-
-    /// The price of so many categories, and of adding so much to the logits.
-    pub(super) fn of(self, categories: usize, step: f64) -> f64 {
-        (self.square * step * step).min(self.most) + self.categories * (categories.max(1) as f64).ln()
-    }
 }
 
 choice! {
@@ -84,6 +84,19 @@ impl Cut {
     /// directions is longer.
     fn growth(&self, members: f64) -> f64 {
         (1.0 + (members / self.dimensions).sqrt()).powi(2)
+    }
+
+    /// The price of a division into so many categories, of so many points each on average, for which so much was added to the
+    /// logits.
+    pub(super) fn price(&self, categories: usize, size: f64, step: f64) -> f64 {
+        let Price {
+            square,
+            most,
+            beyond,
+            categories: each,
+        } = self.price;
+        let limit = if size > self.largest { beyond } else { most };
+        (square * step * step).min(limit) + each * (categories.max(1) as f64).ln()
     }
 
     /// What the model sees of one merge: the rise of the squared error, and the product of the two sides' weights over their

@@ -200,7 +200,8 @@ impl Points {
         let tried = if self.gram().is_some() { passes } else { DEAR_PASSES };
         let judge = |sorted: Sorted, step: f64| {
             let sorted = sorted.refined(self, tried);
-            let value = self.contrast(&sorted) / cut.variance - cut.price.of(sorted.count, step);
+            let size = self.len() as f64 / sorted.count.max(1) as f64;
+            let value = self.contrast(&sorted) / cut.variance - cut.price(sorted.count, size, step);
             (sorted, value)
         };
         let mut made = vec![learnt.clusters.clone()];
