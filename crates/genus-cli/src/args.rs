@@ -194,7 +194,7 @@ pub(crate) struct Assign {
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Option<PathBuf>,
     /// Let new groups form as the items come, in their order, and write the grown taxonomy here, which may be where it came
-    /// from. Items that fit nothing in the end are unsure and in no category; give them again with the next ones
+    /// from. Items that fit nothing in the end are unsure and in no category; they wait there for those of the next run
     #[arg(long, value_name = "DIR")]
     pub(crate) grow: Option<PathBuf>,
     #[command(flatten)]

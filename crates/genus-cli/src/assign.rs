@@ -10,12 +10,12 @@ use crate::args::{Assign, Global};
 use crate::blocks;
 use crate::calibrate::{Given, knowledge};
 use crate::failure::Failure;
-use crate::grow::Growth;
+use crate::grow::{Grown, Growth};
 use crate::images::Embedder;
 use crate::next_steps::NextSteps;
 use crate::output::Sink;
 use crate::progress::Bar;
-use crate::summary;
+use crate::summary::{self, plural, thousands};
 
 pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
     let start = Instant::now();
@@ -34,7 +34,8 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
         let failed = |e| Failure::failed(format!("{}: {e}", path.display()));
         taxonomy = taxonomy.calibrated_by(given.calibration).map_err(failed)?;
     }
-    let growth = args.grow.as_ref().map(|folder| Growth::new(taxonomy.clone(), folder));
+    let growth = args.grow.as_ref();
+    let growth = growth.map(|folder| Growth::new(taxonomy.clone(), &made, &args.taxonomy, folder));
     let growth = growth.transpose()?;
     let next = NextSteps::new(&args.next, &args.output, &args.query, &made.method)?;
     let mut sink = Sink::open(&args.output, next)?;
@@ -54,13 +55,29 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
         None => bar.spin("items"),
     }
     if let Some(growth) = growth {
-        let taxonomy = growth.run(&query, &made, &mut sink, &bar)?;
+        let Grown {
+            taxonomy,
+            joined,
+            waiting,
+        } = growth.run(&query, &made, &mut sink, &bar)?;
         let unsure = sink.unsure();
         let planned = sink.finish()?;
         drop(bar);
         if !global.quiet {
             let how = format!("grown from a taxonomy of {}", made.method);
             anstream::eprint!("{}", summary::text(taxonomy.entries(), unsure, &how, start.elapsed()));
+            if waiting > 0 {
+                let wait = plural(waiting as u64, "item waits for others", "items wait for others");
+                anstream::eprintln!("{} {wait} to agree with", thousands(waiting as u64));
+            }
+            if joined > 0 {
+                let have = plural(
+                    joined as u64,
+                    "item of earlier files has",
+                    "items of earlier files have",
+                );
+                anstream::eprintln!("{} {have} joined a category (joined.csv)", thousands(joined as u64));
+            }
         }
         return planned.run(global);
     }

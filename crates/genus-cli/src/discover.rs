@@ -116,6 +116,7 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
             seed: global.seed,
             version,
             encoder: pile.encoder,
+            growing: None,
             calibration: Some(given.map_or(of_examples, |given| given.made)),
         };
         write_taxonomy(folder, taxonomy, &made)?;

@@ -1,66 +1,192 @@
 //! `genus assign --grow`: a taxonomy that grows with the items.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use genus_core::{Assignment, FeatureError, Place, Stream, TaskError, Taxonomy};
-use genus_data::{Origin, write_taxonomy};
+use genus_data::{AssignmentRow, AssignmentWriter, FeatureWriter, Format, Growing, Origin, read_table, write_taxonomy};
 
+use crate::assign::check_dim;
 use crate::blocks;
 use crate::failure::Failure;
 use crate::images::Input;
 use crate::output::{Folder, Sink};
 use crate::progress::Bar;
 
+/// The feature file of the items that wait, beside the taxonomy.
+const WAITING: &str = "waiting.npz";
+/// Where items of earlier files have gone.
+const JOINED: &str = "joined.csv";
+
 /// A taxonomy that is to grow, and the folder that it goes into.
 pub(crate) struct Growth {
     stream: Stream,
     folder: Folder,
+    /// How many of those that wait came with earlier files. They have the first numbers.
+    earlier: usize,
+    /// What waits: the id and the features of every number.
+    waiting: BTreeMap<u64, (String, Vec<f32>)>,
+}
+
+/// What came of the items of a file.
+pub(crate) struct Grown {
+    /// The categories, with the numbers of these items.
+    pub(crate) taxonomy: Taxonomy,
+    /// How many items of earlier files have joined a category.
+    pub(crate) joined: usize,
+    /// How many items wait.
+    pub(crate) waiting: usize,
 }
 
 impl Growth {
-    pub(crate) fn new(taxonomy: Taxonomy, folder: &Path) -> Result<Self, Failure> {
+    /// Goes on from a taxonomy that was read from a folder, and from what waits there.
+    pub(crate) fn new(taxonomy: Taxonomy, made: &Origin, from: &Path, folder: &Path) -> Result<Self, Failure> {
         let way_out = "or give one with --calibration";
+        let dim = taxonomy.centres().dim();
+        let mut stream = Stream::new(taxonomy).map_err(|e| Failure::failed(format!("--grow: {e}, {way_out}")))?;
+        let mut waiting = BTreeMap::new();
+        if let Some(growing) = made.growing {
+            stream = stream.with_familiar(growing.familiar);
+        }
+        if let Some(count) = made.growing.map(|growing| growing.waiting).filter(|&count| count > 0) {
+            let path = from.join(WAITING);
+            let table = read_table(&path)?.table;
+            check_dim(from, dim, &path, table.features.dim())?;
+            if table.len() != count {
+                return Err(Failure::failed(format!(
+                    "{} has {} items, but {count} wait for the taxonomy beside it; bring back the files that belong together",
+                    path.display(),
+                    table.len()
+                )));
+            }
+            stream = stream.with_waiting(&table.features)?;
+            let items = table.ids.into_iter().zip(table.features.iter());
+            waiting.extend((0..).zip(items.map(|(id, row)| (id, row.to_vec()))));
+        }
         Ok(Self {
-            stream: Stream::new(taxonomy).map_err(|e| Failure::failed(format!("--grow: {e}, {way_out}")))?,
+            stream,
             folder: Folder::create(folder, "--grow")?,
+            earlier: waiting.len(),
+            waiting,
         })
     }
 
-    /// Observes the items of a file in their order and writes where each is in the end, and the grown taxonomy. The
-    /// categories, with the numbers of these items.
-    pub(crate) fn run(self, items: &Input, made: &Origin, sink: &mut Sink, bar: &Bar) -> Result<Taxonomy, Failure> {
-        let Self { mut stream, folder } = self;
+    /// Observes the items of a file in their order and writes where each is in the end, the grown taxonomy, what waits, and
+    /// where items of earlier files have gone.
+    pub(crate) fn run(mut self, items: &Input, made: &Origin, sink: &mut Sink, bar: &Bar) -> Result<Grown, Failure> {
         let mut ids = Vec::new();
         let mut places: Vec<Assignment> = Vec::new();
+        let mut joined = Vec::new();
         blocks::for_each(items.path(), |block| {
-            for item in block.features.iter() {
-                let observation = stream.observe(item).map_err(|e| in_row(e, places.len()))?;
+            for (id, item) in block.ids.iter().zip(block.features.iter()) {
+                let observation = self.stream.observe(item).map_err(|e| in_row(e, places.len()))?;
+                if let Place::Waiting(_) = observation.place {
+                    self.waiting.insert(observation.number, (id.clone(), item.to_vec()));
+                }
                 let (Place::Joined(place) | Place::Waiting(place)) = observation.place;
                 places.push(place);
-                settle(&mut places, observation.settled);
-                settle(&mut places, observation.given_up);
+                let over = observation.settled.into_iter().chain(observation.given_up);
+                self.settle(over, &mut places, &mut joined);
             }
             bar.add(block.len() as u64);
             ids.extend(block.ids);
             Ok(())
         })?;
-        settle(&mut places, stream.review());
-        settle(&mut places, stream.waiting());
-        let grown = stream.taxonomy();
-        sink.write(&ids, &places, &grown)?;
+        let last = self.stream.review();
+        self.settle(last, &mut places, &mut joined);
+        for (number, guess) in self.stream.waiting() {
+            if let Some(at) = (number as usize).checked_sub(self.earlier) {
+                places[at] = guess;
+            }
+        }
+        let taxonomy = self.stream.taxonomy();
+        sink.write(&ids, &places, &taxonomy)?;
         sink.plan(items)?;
-        write_taxonomy(folder.path(), &grown, made)?;
-        folder.keep();
-        let mut counts = vec![0; grown.entries().len()];
+        let made = Origin {
+            growing: Some(Growing {
+                familiar: self.stream.familiar(),
+                waiting: self.waiting.len(),
+            }),
+            ..made.clone()
+        };
+        self.write_waiting(taxonomy.centres().dim(), &made)?;
+        self.write_joined(&joined, &taxonomy)?;
+        write_taxonomy(self.folder.path(), &taxonomy, &made)?;
+        self.folder.keep();
+        let mut counts = vec![0; taxonomy.entries().len()];
         places.iter().for_each(|place| counts[place.category] += 1);
-        Ok(grown.with_items(&counts))
+        Ok(Grown {
+            taxonomy: taxonomy.with_items(&counts),
+            joined: joined.len(),
+            waiting: self.waiting.len(),
+        })
+    }
+
+    /// Notes where items are whose wait is over: those of this file in `places`, earlier ones that have found a category in
+    /// `joined`.
+    fn settle(
+        &mut self,
+        over: impl IntoIterator<Item = (u64, Assignment)>,
+        places: &mut [Assignment],
+        joined: &mut Vec<(String, Assignment)>,
+    ) {
+        for (number, place) in over {
+            let waited = self.waiting.remove(&number);
+            match (number as usize).checked_sub(self.earlier) {
+                Some(at) => places[at] = place,
+                None if place.score.unsure => {}
+                None => joined.extend(waited.map(|(id, _)| (id, place))),
+            }
+        }
+    }
+
+    fn write_waiting(&self, dim: usize, made: &Origin) -> Result<(), Failure> {
+        let path = self.folder.path().join(WAITING);
+        if self.waiting.is_empty() {
+            return remove(&path);
+        }
+        let mut writer = FeatureWriter::create(&path, dim, made.encoder.as_deref(), false)?;
+        let mut taken = BTreeSet::new();
+        for (id, row) in self.waiting.values() {
+            // Files may call different items the same.
+            let names = (2..).map(|number: u64| format!("{id}#{number}"));
+            let free = std::iter::once(id.clone())
+                .chain(names)
+                .find(|name| !taken.contains(name));
+            let name = free.unwrap_or_default();
+            writer.write(std::slice::from_ref(&name), &[], row)?;
+            taken.insert(name);
+        }
+        writer.finish()?;
+        Ok(())
+    }
+
+    fn write_joined(&self, joined: &[(String, Assignment)], taxonomy: &Taxonomy) -> Result<(), Failure> {
+        let path = self.folder.path().join(JOINED);
+        if joined.is_empty() {
+            return remove(&path);
+        }
+        let mut writer = AssignmentWriter::create(&path, Format::Csv)?;
+        for (id, place) in joined {
+            let entry = &taxonomy.entries()[place.category];
+            writer.write(&AssignmentRow {
+                id,
+                category: &entry.name,
+                kind: entry.kind,
+                score: place.score,
+            })?;
+        }
+        Ok(writer.finish()?)
     }
 }
 
-/// Notes where items are now.
-fn settle(places: &mut [Assignment], settled: impl IntoIterator<Item = (u64, Assignment)>) {
-    for (number, place) in settled {
-        places[number as usize] = place;
+/// Removes a file of an earlier run.
+fn remove(path: &Path) -> Result<(), Failure> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(Failure::failed(format!("cannot remove {}: {e}", path.display())))
+        }
+        _ => Ok(()),
     }
 }
 

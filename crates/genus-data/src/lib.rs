@@ -54,4 +54,4 @@ pub use images::{
 pub use sorting::{Link, SortError, SortedItem, Sorting};
 pub use split::{ResolvedSplit, Split};
 pub use table::{FeatureWriter, Table, TableFile, TableReader, for_each_cell, read_table, same_encoder};
-pub use taxonomy::{Origin, read_taxonomy, write_taxonomy};
+pub use taxonomy::{Growing, Origin, read_taxonomy, write_taxonomy};

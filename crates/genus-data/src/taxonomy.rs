@@ -23,7 +23,7 @@ const CENTRES: &str = "centres.safetensors";
 const CALIBRATION: &str = "calibration.safetensors";
 
 /// How a taxonomy was made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Origin {
     /// The method.
     pub method: String,
@@ -34,9 +34,21 @@ pub struct Origin {
     /// Which encoder made the features of its centres, when the feature file said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoder: Option<String>,
+    /// What it needs to grow further, if it grew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub growing: Option<Growing>,
     /// How its calibration was made, if it has one; this is in the calibration's own file.
     #[serde(skip)]
     pub calibration: Option<CalibrationOrigin>,
+}
+
+/// Where a taxonomy that grows has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Growing {
+    /// The share of the last items that belonged to categories which were there when they came.
+    pub familiar: f64,
+    /// How many items wait, in a feature file beside it.
+    pub waiting: usize,
 }
 
 #[derive(Serialize, Deserialize)]

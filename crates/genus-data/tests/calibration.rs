@@ -241,6 +241,7 @@ fn made(calibration: Option<CalibrationOrigin>) -> Origin {
         seed: 1,
         version: "0".to_owned(),
         encoder: None,
+        growing: None,
         calibration,
     }
 }

@@ -86,6 +86,7 @@ fn a_taxonomy_remembers_its_encoder() {
             seed: 1,
             version: "0".to_owned(),
             encoder,
+            growing: None,
             calibration: None,
         };
         write_taxonomy(folder.path(), &taxonomy, &made).unwrap();

@@ -532,10 +532,12 @@ fn with_more() -> Folder {
     };
     folder.write("first.csv", items("class 20".."class 26"));
     folder.write("more.csv", items("class 20".."class 30"));
-    let discover = "discover --support support.csv --query first.csv --calibration base.safetensors --out result";
-    folder.genus(discover).success();
+    folder.genus(FIRST).success();
     folder
 }
+
+/// What finds the first categories.
+const FIRST: &str = "discover --support support.csv --query first.csv --calibration base.safetensors --out result";
 
 /// The names of a taxonomy's categories.
 fn names(folder: &Folder, taxonomy: &str) -> Vec<String> {
@@ -610,6 +612,65 @@ fn a_taxonomy_grows_in_its_place_and_at_any_number_of_threads() {
         let bytes = |folder_of: &str| folder.contents().remove(&format!("{folder_of}/{file}"));
         assert!(bytes("grown") == bytes("result"), "{file}");
     }
+}
+
+#[test]
+fn what_waits_is_there_in_the_next_run() {
+    let folder = with_more();
+    let more = folder.read("more.csv");
+    let lines: Vec<&str> = more.lines().collect();
+    let rows = |of: &dyn Fn(usize) -> bool| {
+        let kept = lines.iter().enumerate().filter(|(at, _)| *at == 0 || of(*at));
+        kept.map(|(_, line)| format!("{line}\n")).collect::<String>()
+    };
+    // Items of class 29 come one in a file, so that none finds another in its own.
+    let of_class: Vec<usize> = (1..lines.len())
+        .filter(|&at| truth(lines[at].split(',').next().unwrap().trim_matches('"')) == "class 29")
+        .collect();
+    let mut joined = Vec::new();
+    for (number, &own) in of_class.iter().take(8).enumerate() {
+        folder.write("today.csv", rows(&|at| at == own));
+        let outcome = folder
+            .genus("assign --taxonomy result --query today.csv --grow result")
+            .success();
+        assert_eq!(outcome.rows().len(), 1);
+        if folder.path("result/joined.csv").exists() {
+            assert!(outcome.stderr.contains("of earlier files"), "{}", outcome.stderr);
+            joined.push(folder.read("result/joined.csv"));
+        } else if number == 0 {
+            assert!(outcome.stderr.contains("1 item waits"), "{}", outcome.stderr);
+        }
+    }
+    // Those that waited are in one new group.
+    let found: Vec<(&str, &str)> = joined
+        .iter()
+        .flat_map(|text| text.lines().skip(1))
+        .map(|line| {
+            let mut cells = line.split(',');
+            (cells.next().unwrap(), cells.next().unwrap())
+        })
+        .collect();
+    assert!(found.len() >= 2, "{found:?}");
+    let same = found
+        .iter()
+        .all(|&(id, category)| truth(id.trim_matches('"')) == "class 29" && category == found[0].1);
+    assert!(
+        same && !names(&with_more(), "result").contains(&found[0].1.to_owned()),
+        "{found:?}"
+    );
+    // A new taxonomy in the same folder knows nothing of them.
+    folder.genus(FIRST).success();
+    folder.write("today.csv", rows(&|at| at == of_class[0]));
+    let outcome = folder
+        .genus("assign --taxonomy result --query today.csv --grow grown")
+        .success();
+    assert!(outcome.stderr.contains("1 item waits"), "{}", outcome.stderr);
+    // Files that do not belong together are not taken for a taxonomy.
+    std::fs::remove_file(folder.path("grown/waiting.npz")).unwrap();
+    folder.fails(
+        "assign --taxonomy grown --query today.csv --grow grown",
+        &["waiting.npz"],
+    );
 }
 
 #[test]
