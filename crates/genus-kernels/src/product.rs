@@ -294,8 +294,10 @@ impl Work for Piece<'_> {
             let (first, registers) = panels(right.columns, S::LANES)(panel);
             for tile in self.tiles.clone() {
                 let (line, tile) = (tile / tiles, tile % tiles);
-                // Rows are shared out evenly: no tile is much smaller than the others.
-                let (from, to) = (tile * per_line / tiles, (tile + 1) * per_line / tiles);
+                let (from, to) = match S::EVEN {
+                    true => (tile * per_line / tiles, (tile + 1) * per_line / tiles),
+                    false => (tile * S::ROWS, per_line.min((tile + 1) * S::ROWS)),
+                };
                 // SAFETY: `product` has made sure that every row with all of its terms, and every row of what is added and
                 // of the result with all registers of its columns, is where the places say; the panel is one of those that
                 // `Packed` made, with `depth` rows, and so is its bias. A tile has at most `S::ROWS` rows, as `tiles` was made

@@ -25,6 +25,9 @@ pub(super) trait Simd {
     /// The most rows of a tile: with two registers of columns each, its sums take most of the registers and leave room for
     /// what is multiplied.
     const ROWS: usize;
+    /// Whether rows are shared out evenly among tiles, so that none is much smaller than the others, and not all tiles are
+    /// whole but the last.
+    const EVEN: bool = true;
 
     unsafe fn splat(value: f32) -> Self::V;
     unsafe fn load(from: *const f32) -> Self::V;
@@ -166,6 +169,8 @@ impl<const PRODUCTS: u8> Simd for Avx512<PRODUCTS> {
     const LANES: usize = 16;
     const WORD: usize = if PRODUCTS == SINGLE { 1 } else { 2 };
     const ROWS: usize = if PRODUCTS == TILES { amx::ROWS } else { 14 };
+    // Every other number of rows has registers divided anew.
+    const EVEN: bool = PRODUCTS != TILES;
 
     #[inline(always)]
     unsafe fn term(left: __m512, right: __m512, sum: __m512) -> __m512 {
