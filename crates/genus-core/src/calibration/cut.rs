@@ -10,8 +10,10 @@ pub(crate) const MERGE: usize = 5;
 /// What a division costs in contrast.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Price {
-    /// For merging more or less eagerly than was learnt: of the square of what is added to the logits.
+    /// For merging more or less eagerly than was learnt: of the square of what is added to the logits …
     square: f64,
+    /// … and again of every category that there is without it: what is true of many merges is seldom true by chance.
+    of_each: f64,
     /// That never costs more …
     most: f64,
     /// … nor more than this where categories are larger on average than any class that was learnt from.
@@ -23,7 +25,8 @@ pub(crate) struct Price {
 impl Price {
     /// Where the model was learnt from base classes.
     pub(super) const LEARNT: Self = Self {
-        square: 0.02,
+        square: 0.0,
+        of_each: 0.0015,
         most: f64::INFINITY,
         beyond: f64::INFINITY,
         categories: 0.01,
@@ -33,6 +36,7 @@ impl Price {
     /// above all a large one.
     pub(super) const ESTIMATED: Self = Self {
         square: 0.06,
+        of_each: 0.0,
         most: 0.24,
         beyond: 0.15,
         categories: 0.0,
@@ -87,16 +91,18 @@ impl Cut {
     }
 
     /// The price of a division into so many categories, of so many points each on average, for which so much was added to the
-    /// logits.
-    pub(super) fn price(&self, categories: usize, size: f64, step: f64) -> f64 {
+    /// logits; without it there would be `learnt` categories.
+    pub(super) fn price(&self, categories: usize, size: f64, step: f64, learnt: usize) -> f64 {
         let Price {
             square,
+            of_each,
             most,
             beyond,
-            categories: each,
+            categories: many,
         } = self.price;
         let limit = if size > self.largest { beyond } else { most };
-        (square * step * step).min(limit) + each * (categories.max(1) as f64).ln()
+        let leaving = (square + of_each * learnt as f64) * step * step;
+        leaving.min(limit) + many * (categories.max(1) as f64).ln()
     }
 
     /// What the model sees of one merge: the rise of the squared error, and the product of the two sides' weights over their

@@ -198,13 +198,15 @@ impl Points {
             return learnt.refined(self, passes);
         }
         let tried = if self.gram().is_some() { passes } else { DEAR_PASSES };
+        let mut made = vec![learnt.clusters.clone()];
+        let learnt = learnt.refined(self, tried);
+        let categories = learnt.count;
         let judge = |sorted: Sorted, step: f64| {
-            let sorted = sorted.refined(self, tried);
             let size = self.len() as f64 / sorted.count.max(1) as f64;
-            let value = self.contrast(&sorted) / cut.variance - cut.price(sorted.count, size, step);
+            let price = cut.price(sorted.count, size, step, categories);
+            let value = self.contrast(&sorted) / cut.variance - price;
             (sorted, value)
         };
-        let mut made = vec![learnt.clusters.clone()];
         let mut best = judge(learnt, 0.0);
         for &step in STEPS {
             let sorted = divide(step);
@@ -212,7 +214,7 @@ impl Points {
                 continue;
             }
             made.push(sorted.clusters.clone());
-            let judged = judge(sorted, step);
+            let judged = judge(sorted.refined(self, tried), step);
             if judged.1 > best.1 {
                 best = judged;
             }
