@@ -54,7 +54,8 @@ impl Growth {
             check_dim(from, dim, &path, table.features.dim())?;
             if table.len() != count {
                 return Err(Failure::failed(format!(
-                    "{} has {} items, but {count} wait for the taxonomy beside it; bring back the files that belong together",
+                    "{} has {} items, but {count} wait for the taxonomy beside it; bring back the files that belong together, \
+                     or set `waiting = 0` in taxonomy.toml to go on without them",
                     path.display(),
                     table.len()
                 )));
@@ -149,13 +150,12 @@ impl Growth {
         let mut taken = BTreeSet::new();
         for (id, row) in self.waiting.values() {
             // Files may call different items the same.
-            let names = (2..).map(|number: u64| format!("{id}#{number}"));
-            let free = std::iter::once(id.clone())
-                .chain(names)
-                .find(|name| !taken.contains(name));
-            let name = free.unwrap_or_default();
-            writer.write(std::slice::from_ref(&name), &[], row)?;
-            taken.insert(name);
+            let (mut name, mut number) = (id.clone(), 1);
+            while !taken.insert(name.clone()) {
+                number += 1;
+                name = format!("{id}#{number}");
+            }
+            writer.write(&[name], &[], row)?;
         }
         writer.finish()?;
         Ok(())

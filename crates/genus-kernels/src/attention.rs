@@ -115,12 +115,6 @@ impl Work for Attend<'_> {
                 to[numbers.len()..].fill(0.0);
             }
         }
-        let plain = Finish {
-            bias: std::ptr::null(),
-            add: std::ptr::null(),
-            add_stride: 0,
-            limits: (f32::NEG_INFINITY, f32::INFINITY),
-        };
         let tiles = self.wanted.div_ceil(S::Single::ROWS);
         for tile in 0..tiles {
             let (first, end) = (tile * self.wanted / tiles, (tile + 1) * self.wanted / tiles);
@@ -135,18 +129,7 @@ impl Work for Attend<'_> {
                     offsets: &[0],
                     len: width,
                 };
-                for at in (0..columns).step_by(panel) {
-                    let (right, out) = (keys.as_ptr().add(at * width), scores.as_mut_ptr().add(at));
-                    S::Single::tile(Tile {
-                        rows,
-                        registers: 2,
-                        left,
-                        right,
-                        finish: plain,
-                        out,
-                        out_stride: score_stride,
-                    });
-                }
+                times::<S::Single>(rows, left, keys.as_ptr(), scores.as_mut_ptr(), [columns, score_stride]);
                 let mut sums = [0.0; 14];
                 for (row, sum) in sums.iter_mut().enumerate().take(rows) {
                     *sum = soften::<S>(&mut scores[row * score_stride..][..columns], tokens);
@@ -157,18 +140,7 @@ impl Work for Attend<'_> {
                     offsets: &[0],
                     len: tokens,
                 };
-                for at in (0..wide).step_by(panel) {
-                    let (right, out) = (values.as_ptr().add(at * tokens), mixed.as_mut_ptr().add(at));
-                    S::Single::tile(Tile {
-                        rows,
-                        registers: 2,
-                        left,
-                        right,
-                        finish: plain,
-                        out,
-                        out_stride: wide,
-                    });
-                }
+                times::<S::Single>(rows, left, values.as_ptr(), mixed.as_mut_ptr(), [wide, wide]);
                 for (row, sum) in sums.iter().enumerate().take(rows) {
                     let share = S::splat(1.0 / sum);
                     let mixed = &mut mixed[row * wide..][..wide];
@@ -181,6 +153,34 @@ impl Work for Attend<'_> {
                     self.out[(first + row) * words..][..words].copy_from_slice(&mixed[..words]);
                 }
             }
+        }
+    }
+}
+
+/// Some rows times a matrix of panels of two registers, `columns` wide in all, into rows `out_stride` apart.
+///
+/// # Safety
+/// As for [`Simd::tile`], for every panel.
+#[inline(always)]
+unsafe fn times<S: Simd>(rows: usize, left: Left, right: *const f32, out: *mut f32, [columns, out_stride]: [usize; 2]) {
+    let finish = Finish {
+        bias: std::ptr::null(),
+        add: std::ptr::null(),
+        add_stride: 0,
+        limits: (f32::NEG_INFINITY, f32::INFINITY),
+    };
+    for at in (0..columns).step_by(2 * S::LANES) {
+        // SAFETY: as the caller says.
+        unsafe {
+            S::tile(Tile {
+                rows,
+                registers: 2,
+                left,
+                right: right.add(at * left.len),
+                finish,
+                out: out.add(at),
+                out_stride,
+            });
         }
     }
 }

@@ -15,7 +15,7 @@
 //! // Two rows of three terms times a matrix of one column, and a bias.
 //! let rows = [1.0, 2.0, 3.0, -1.0, -2.0, -3.0];
 //! let column = Packed::new(isa, [1, 3], &[0.5], |_, _| 1.0);
-//! let left = Operand { values: &rows, place: Place::rows(3), len: 3, offsets: &[0] };
+//! let left = Operand::whole(&rows, Place::rows(3), 3);
 //! // Results have room for whole registers.
 //! let mut out = [0.0; 32];
 //! product([1, 2], left, &column, Add::Nothing, Activation::Relu, &mut out, Place::rows(16));

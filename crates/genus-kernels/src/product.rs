@@ -117,6 +117,18 @@ pub struct Operand<'a> {
     pub offsets: &'a [usize],
 }
 
+impl<'a> Operand<'a> {
+    /// Rows of `len` words in one piece.
+    pub fn whole(values: &'a [f32], place: Place, len: usize) -> Self {
+        Self {
+            values,
+            place,
+            len,
+            offsets: &[0],
+        }
+    }
+}
+
 /// What is added to a product.
 #[derive(Clone, Copy)]
 pub enum Add<'a> {

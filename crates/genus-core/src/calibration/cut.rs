@@ -225,6 +225,18 @@ mod tests {
         assert!((seen[1] - (cost + 1e-3).ln()).abs() < 1e-9 && (seen[4] - cost / 5.0).abs() < 1e-9);
     }
 
+    #[test]
+    fn leaving_what_was_learnt_costs_more_where_more_was_learnt() {
+        let mut cut = cut([0.0; MERGE], 0.5);
+        assert!(cut.price(10, 15.0, 2.0, 10) < cut.price(10, 15.0, 2.0, 50));
+        assert!(cut.price(10, 15.0, 1.0, 10) < cut.price(10, 15.0, -2.0, 10));
+        assert!(cut.price(10, 15.0, 0.0, 10) < cut.price(11, 15.0, 0.0, 10));
+        // An estimate is less sure, and least of all of categories larger than any that was seen.
+        cut.price = Price::ESTIMATED;
+        let (seen, larger) = (cut.price(10, 40.0, 9.0, 10), cut.price(10, 41.0, 9.0, 10));
+        assert!(larger < seen && seen == cut.price(10, 40.0, 6.5, 50), "{larger} {seen}");
+    }
+
     /// Every way to undo merges from the roots down, with the probability of its being right.
     fn divisions(tree: &Tree, chances: &[f64], node: usize) -> Vec<(Vec<Vec<usize>>, f64)> {
         let Some(at) = node.checked_sub(tree.points) else {

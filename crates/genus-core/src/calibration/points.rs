@@ -559,6 +559,37 @@ mod tests {
     }
 
     #[test]
+    fn no_division_that_was_tried_is_worth_more() {
+        for seed in 0..40 {
+            let points = points(3 + seed as usize % 5, 4 + seed as usize % 9, 1.1, seed);
+            let cut = Cut {
+                price: if seed % 2 == 0 { Price::LEARNT } else { Price::ESTIMATED },
+                ..cut()
+            };
+            // All of them, those that are the same too.
+            let tree = points.tree(cut.tree);
+            let candidates = Candidates::new(&tree, &cut, &points.weights);
+            let divide = |step: f64| {
+                let odds = candidates.odds().into_iter().map(|odds| odds + step);
+                Sorted::new(&points, candidates.divide(odds)).refined(&points, PASSES)
+            };
+            let learnt = divide(0.0).count;
+            let mut best: Option<(Sorted, f64)> = None;
+            for step in std::iter::once(0.0).chain(STEPS.iter().copied()) {
+                let sorted = divide(step);
+                let size = points.len() as f64 / sorted.count as f64;
+                let price = cut.price(sorted.count, size, step, learnt);
+                let value = points.contrast(&sorted) / cut.variance - price;
+                if best.as_ref().is_none_or(|best| value > best.1) {
+                    best = Some((sorted, value));
+                }
+            }
+            let expected = best.unwrap().0.refined(&points, PASSES);
+            assert_eq!(points.sort(&cut, PASSES).clusters, expected.clusters, "seed {seed}");
+        }
+    }
+
+    #[test]
     fn small_clusters_are_dissolved() {
         let points = points(4, 20, 0.3, 4);
         let mut sorted = points.sort(&cut(), 0);

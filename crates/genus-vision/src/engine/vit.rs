@@ -170,15 +170,11 @@ impl Vit {
             }
         }
         // A line an image.
-        let patches = Operand {
-            values: &scratch.patches,
-            place: Place {
-                line: of_patches,
-                ..Place::rows(patch_stride)
-            },
-            len: words,
-            offsets: &[0],
+        let place = Place {
+            line: of_patches,
+            ..Place::rows(patch_stride)
         };
+        let patches = Operand::whole(&scratch.patches, place, words);
         let out = Place {
             start: prefix * stride,
             line: of_image,
@@ -227,12 +223,7 @@ impl Vit {
         };
 
         self.normalise(&block.norm1, x, images, tokens, normed);
-        let left = Operand {
-            values: normed,
-            place: place(word_stride),
-            len: words,
-            offsets: &[0],
-        };
+        let left = Operand::whole(normed, place(word_stride), words);
         let out = place(head_stride);
         product(some, left, &block.query, Add::Nothing, Activation::None, attending, out);
         let out = Place { start: keys, ..out };
@@ -275,20 +266,10 @@ impl Vit {
         product(few, left, &block.project, Add::Out, Activation::None, x, out);
 
         self.normalise(&block.norm2, x, images, wanted, normed);
-        let left = Operand {
-            values: normed,
-            place: place(word_stride),
-            len: words,
-            offsets: &[0],
-        };
+        let left = Operand::whole(normed, place(word_stride), words);
         let inside = place(hidden_stride);
         product(some, left, &block.widen, Add::Nothing, Activation::Gelu, inner, inside);
-        let left = Operand {
-            values: inner,
-            place: inside,
-            len: hidden,
-            offsets: &[0],
-        };
+        let left = Operand::whole(inner, inside, hidden);
         product(some, left, &block.narrow, Add::Out, Activation::None, x, out);
     }
 
