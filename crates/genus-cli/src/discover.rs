@@ -608,6 +608,7 @@ pub(crate) fn how(method: &str, known_by: Option<&KnownBy>, stop: Stop) -> Strin
             rounds,
             converged: false,
         } => format!("{method}, not converged after {rounds} rounds"),
+        Stop::Communities { neighbours } => format!("{method}, by {neighbours} shared neighbours"),
         Stop::Likeliest { size } => format!("{method}, {size:.0} items a category"),
         Stop::Estimated {
             categories,

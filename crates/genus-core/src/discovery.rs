@@ -129,6 +129,11 @@ pub enum Stop {
         /// The share of the labelled items that a clustering into so many puts right.
         labelled_accuracy: f64,
     },
+    /// Items that share their neighbours were found.
+    Communities {
+        /// To how many neighbours every item was tied.
+        neighbours: usize,
+    },
     /// The likeliest division of a tree was found.
     Likeliest {
         /// The number of points of a cluster, on average; the prototypes are points too.
@@ -227,7 +232,7 @@ impl Discovery {
     }
 
     /// Turns points that were sorted in the space of a calibration into an answer.
-    pub(crate) fn from_sorted(points: &Points, sorted: Sorted, calibration: Arc<Calibration>) -> Self {
+    pub(crate) fn from_sorted(points: &Points, sorted: Sorted, calibration: Arc<Calibration>, stop: Stop) -> Self {
         let known = points.known();
         let groups = groups_by_size(&sorted.clusters[known..], |cluster| cluster >= known, sorted.count);
         let of_point: Vec<usize> = sorted
@@ -257,9 +262,7 @@ impl Discovery {
             scores: calibration.scores(points, &sorted),
             centres: Features::from_finite(points.dim(), sorted.centres(points)),
             items,
-            stop: Stop::Likeliest {
-                size: points.len() as f64 / sorted.count.max(1) as f64,
-            },
+            stop,
             fitting: Some(Fitting {
                 groups: points.affinity(&sorted).groups(),
                 calibration,

@@ -12,6 +12,8 @@
     rankstat: "Items whose two nearest known classes are the same, in the same order, form a category.",
     proto: "Everything went to the nearest of your classes; this method knows no new groups.",
   };
+  // A large pile is sorted by ties between neighbours; only a small one has a tree.
+  if (!why.tree) words.calibrated = "Every item was tied to those that it has its nearest neighbours in common with, and a category is what is tied more to itself than to anything else. How large neighbourhoods are and how much two categories may have in common was chosen so that your examples stay together and the pile falls apart most clearly. An item that is not likely to belong where it was put is unsure.";
   if (words[method]) section.append(el("p", { class: "soft" }, words[method]));
   const block = (title, text, ...content) => {
     const box = el("div", { class: "block" }, el("h3", null, title), el("p", { class: "soft small" }, text), content);

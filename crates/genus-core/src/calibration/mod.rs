@@ -1,6 +1,7 @@
 //! What is known of an encoder's features before a task begins: how far items of one class lie apart.
 
 mod cut;
+mod division;
 mod estimate;
 mod fit;
 mod logistic;
@@ -15,6 +16,7 @@ use crate::choice::choice;
 use crate::discovery::Score;
 use crate::error::CalibrationError;
 use crate::features::Features;
+use crate::task::Task;
 
 use cut::Cut;
 pub use cut::{Eagerness, MergeTree};
@@ -250,6 +252,41 @@ impl Calibration {
     /// Sorts points of its space.
     pub(crate) fn sort(&self, points: &Points, passes: usize) -> Sorted {
         points.sort(&self.cut, passes)
+    }
+}
+
+impl Calibration {
+    /// Sorts the points of a pile that is large enough to say by itself what belongs together, and how many neighbours each was
+    /// tied to.
+    pub(crate) fn sort_pile(&self, points: &Points) -> (Sorted, usize) {
+        division::Neighbourhoods::new(points).best(self.variance())
+    }
+
+    /// The same in a space in which the directions are damped in which the items of a task differ within communities: a pile
+    /// tells them much as base classes would. Where base classes did, it stays as it is.
+    pub(crate) fn of_pile(&self, task: &Task) -> Self {
+        if self.source == Source::Base {
+            return self.clone();
+        }
+        let (dim, labels, known) = (task.dim(), task.support_labels(), task.known());
+        let communities = division::Neighbourhoods::new(&Points::of(task, &self.space)).usual();
+        let count = communities.iter().max().map_or(0, |&last| last + 1);
+        let queries = &task.points().values()[known * dim..];
+        let items = Features::from_finite(dim, [task.support().values(), queries].concat());
+        let space = Space::fit(
+            &items,
+            &communities,
+            count,
+            CalibrationSettings::default().directions,
+            true,
+        );
+        let rows = space.apply(items.values());
+        let examples = &rows[..labels.len() * dim];
+        let variance = space::within_variance(examples, dim, labels, known)
+            .or_else(|| space::within_variance(&rows, dim, &communities, count));
+        let mut estimated = Self { space, ..self.clone() };
+        estimated.cut.variance = variance.unwrap_or(self.cut.variance);
+        estimated
     }
 }
 

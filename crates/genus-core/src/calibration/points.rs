@@ -32,6 +32,9 @@ pub(crate) struct Points {
     known: usize,
     rows: Vec<f32>,
     weights: Vec<f32>,
+    /// The examples themselves, and their classes.
+    examples: Vec<f32>,
+    labels: Vec<usize>,
     /// The dot products of all points, unless there are too many of them.
     gram: OnceLock<Vec<f32>>,
     /// The squared lengths of all points.
@@ -70,7 +73,8 @@ impl Points {
 
     /// Queries behind the room for the prototypes, which are the means of the examples.
     fn with_room(dim: usize, support: Vec<f32>, labels: &[usize], known: usize, mut rows: Vec<f32>) -> Self {
-        let prototypes = class_means(&Features::from_finite(dim, support), labels, known);
+        let support = Features::from_finite(dim, support);
+        let prototypes = class_means(&support, labels, known);
         rows[..known * dim].copy_from_slice(&prototypes);
         let mut weights = vec![0f32; known];
         labels.iter().for_each(|&class| weights[class] += 1.0);
@@ -80,6 +84,8 @@ impl Points {
             known,
             rows,
             weights,
+            examples: support.into_values(),
+            labels: labels.to_vec(),
             gram: OnceLock::new(),
             squares: OnceLock::new(),
         }
@@ -94,6 +100,8 @@ impl Points {
             known: members.len(),
             rows: [means, items].concat(),
             weights,
+            examples: means.to_vec(),
+            labels: (0..members.len()).collect(),
             gram: OnceLock::new(),
             squares: OnceLock::new(),
         }
@@ -113,6 +121,16 @@ impl Points {
 
     pub(crate) fn weights(&self) -> &[f32] {
         &self.weights
+    }
+
+    /// The classes of the examples.
+    pub(super) fn labels(&self) -> &[usize] {
+        &self.labels
+    }
+
+    /// The examples followed by the queries.
+    pub(super) fn items(&self) -> Vec<f32> {
+        [&*self.examples, &self.rows[self.known * self.dim..]].concat()
     }
 
     fn row(&self, point: usize) -> &[f32] {
@@ -223,7 +241,7 @@ impl Points {
     }
 
     /// How much more alike queries are to the others of their cluster than to the members of the next, on average.
-    fn contrast(&self, sorted: &Sorted) -> f64 {
+    pub(super) fn contrast(&self, sorted: &Sorted) -> f64 {
         let affinity = self.affinity(sorted);
         let of_query = |point: usize| {
             let own = sorted.clusters[point];
@@ -380,7 +398,8 @@ impl Sorted {
         }
     }
 
-    fn new(points: &Points, clusters: Vec<usize>) -> Self {
+    /// Clusters of the prototypes and the queries, those of the prototypes being their classes.
+    pub(super) fn new(points: &Points, clusters: Vec<usize>) -> Self {
         let mut sorted = Self { clusters, count: 0 };
         sorted.number(points.known);
         sorted
@@ -419,7 +438,7 @@ impl Sorted {
     }
 
     /// Small clusters dissolved and up to `passes` made.
-    fn refined(mut self, points: &Points, passes: usize) -> Self {
+    pub(super) fn refined(mut self, points: &Points, passes: usize) -> Self {
         let small_pile = (points.len() as f64) < SMALL_PILE * self.count as f64;
         self.dissolve(points, if small_pile { SMALL - 1 } else { SMALL });
         for _ in 0..passes {

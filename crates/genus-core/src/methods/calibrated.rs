@@ -1,16 +1,20 @@
-//! Calibrated discovery: one Ward tree, cut where merges stop being likely of one class.
+//! Calibrated discovery: one Ward tree, cut where merges stop being likely of one class; of a large pile, communities of shared
+//! neighbours.
 
 use std::sync::Arc;
 
 use super::Discover;
 use super::parameters::{Parameter, Values};
 use crate::calibration::{Calibration, CalibrationSettings, Knowledge, PASSES, Points, Source};
-use crate::discovery::Discovery;
+use crate::discovery::{Discovery, Stop};
 use crate::error::{DiscoverError, ParameterError};
 use crate::real_time::Rule;
 use crate::task::Task;
 
 pub(super) const NAME: &str = "calibrated";
+
+/// From so many queries on a pile says by itself what belongs together. Below, what is known of other classes says more.
+const PILE: usize = 400;
 
 /// Merges by how far items of one class lie apart, which a [`Calibration`] knows.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,8 +94,25 @@ impl Calibrated {
 impl Discover for Calibrated {
     fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
         let calibration = self.knowledge.of_task(task)?;
+        if task.queries() < PILE || self.refine == 0 {
+            let points = Points::of(task, calibration.space());
+            let sorted = calibration.sort(&points, self.refine);
+            let size = points.len() as f64 / sorted.count.max(1) as f64;
+            return Ok(Discovery::from_sorted(
+                &points,
+                sorted,
+                calibration,
+                Stop::Likeliest { size },
+            ));
+        }
+        let calibration = Arc::new(calibration.of_pile(task));
         let points = Points::of(task, calibration.space());
-        let sorted = calibration.sort(&points, self.refine);
-        Ok(Discovery::from_sorted(&points, sorted, calibration))
+        let (sorted, neighbours) = calibration.sort_pile(&points);
+        Ok(Discovery::from_sorted(
+            &points,
+            sorted,
+            calibration,
+            Stop::Communities { neighbours },
+        ))
     }
 }
