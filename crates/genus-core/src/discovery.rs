@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::calibration::{Calibration, Fitting, Points, Sorted};
 use crate::features::{Features, norm, scale_to_unit};
+use crate::scenes::{QueryScenes, Scenes};
 use crate::task::{Task, class_means};
 use crate::taxonomy::{Assignment, Taxonomy};
 
@@ -152,6 +153,7 @@ pub struct Discovery {
     clusters: Vec<usize>,
     stop: Stop,
     fitting: Option<Fitting>,
+    scenes: Option<Scenes>,
 }
 
 impl Discovery {
@@ -228,13 +230,23 @@ impl Discovery {
             clusters,
             stop,
             fitting: None,
+            scenes: None,
         }
     }
 
-    /// Turns points that were sorted in the space of a calibration into an answer.
-    pub(crate) fn from_sorted(points: &Points, sorted: Sorted, calibration: Arc<Calibration>, stop: Stop) -> Self {
+    /// Turns points that were sorted in the space of a calibration into an answer. A point is a scene of queries: all of its
+    /// members go where it goes. `neighbours` says how many of them were looked at where communities were found.
+    pub(crate) fn from_sorted(
+        points: &Points,
+        sorted: Sorted,
+        calibration: Arc<Calibration>,
+        queries: QueryScenes,
+        neighbours: Option<usize>,
+    ) -> Self {
         let known = points.known();
-        let groups = groups_by_size(&sorted.clusters[known..], |cluster| cluster >= known, sorted.count);
+        let QueryScenes { scenes, classes } = queries;
+        let of_items = |clusters: &[usize]| scenes.spread(&clusters[known..]);
+        let groups = groups_by_size(&of_items(&sorted.clusters), |cluster| cluster >= known, sorted.count);
         let of_point: Vec<usize> = sorted
             .clusters
             .iter()
@@ -250,24 +262,32 @@ impl Discovery {
             clusters: of_point,
             count: sorted.count,
         };
-        let categories = sorted.clusters[known..]
-            .iter()
-            .map(|&at| Category::of(at, known))
-            .collect();
+        let mut scores = calibration.scores(points, &sorted);
+        // What an example shows leaves no doubt.
+        for (score, _) in scores.iter_mut().zip(&classes).filter(|(_, class)| class.is_some()) {
+            (score.probability, score.unsure) = (Some(1.0), false);
+        }
+        let places = of_items(&sorted.clusters);
         let mut items = vec![0; sorted.count];
-        sorted.clusters[known..].iter().for_each(|&at| items[at] += 1);
+        places.iter().for_each(|&at| items[at] += 1);
         Self {
             known,
-            categories,
-            scores: calibration.scores(points, &sorted),
+            categories: places.iter().map(|&at| Category::of(at, known)).collect(),
+            scores: scenes.spread(&scores),
             centres: Features::from_finite(points.dim(), sorted.centres(points)),
             items,
-            stop,
+            stop: match neighbours {
+                Some(neighbours) => Stop::Communities { neighbours },
+                None => Stop::Likeliest {
+                    size: (known + places.len()) as f64 / sorted.count.max(1) as f64,
+                },
+            },
             fitting: Some(Fitting {
                 groups: points.affinity(&sorted).groups(),
                 calibration,
             }),
-            clusters: sorted.clusters,
+            clusters: (0..known).chain(places).collect(),
+            scenes: Some(scenes),
         }
     }
 
@@ -309,12 +329,21 @@ impl Discovery {
             clusters: canonical(&clusters).0,
             stop: first.stop,
             fitting: taxonomy.fitting().map(|fitting| fitting.select(&order)),
+            scenes: None,
         }
     }
 
     /// The same categories, with centres and scores of all the queries of a task.
     pub(crate) fn around_all_queries(self, task: &Task) -> Self {
-        Self::from_categories(task, self.categories, self.clusters, self.stop)
+        Self {
+            scenes: self.scenes,
+            ..Self::from_categories(task, self.categories, self.clusters, self.stop)
+        }
+    }
+
+    /// Which queries are of one scene, where the method looked for that.
+    pub fn scenes(&self) -> Option<&Scenes> {
+        self.scenes.as_ref()
     }
 
     /// What it was sorted by, where the method knows how far items of one class lie apart.

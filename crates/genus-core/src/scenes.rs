@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::cluster::neighbours::{Near, nearest, order};
 use crate::discovery::canonical;
 use crate::features::{Features, norm, scale_to_unit};
+use crate::task::Task;
 
 /// The most different items of a scene; copies do not count.
 const MOST: usize = 32;
@@ -22,15 +23,16 @@ const EVERYWHERE: f64 = 5.0;
 /// A division of items into scenes.
 ///
 /// ```
-/// use genus_core::{Features, scenes};
+/// use genus_core::{Features, rng::Rng, scenes};
 ///
 /// // Sixty things, and two of them once more: a copy, and another frame of the same.
-/// let thing = |number: usize| -> Vec<f32> { (0..8).map(|axis| ((number * 37 + axis * 101) % 61) as f32).collect() };
-/// let mut items: Vec<Vec<f32>> = (0..60).map(thing).collect();
-/// items.push(thing(7));
-/// items.push(thing(9).into_iter().map(|value| value + 0.5).collect());
+/// let mut rng = Rng::new(7, &[]);
+/// let mut items: Vec<Vec<f64>> = (0..60).map(|_| (0..8).map(|_| rng.unit()).collect()).collect();
+/// items.push(items[7].clone());
+/// items.push(items[9].iter().map(|value| value + 0.001).collect());
+/// let items = items.iter().map(|item| item.iter().map(|&value| value as f32).collect::<Vec<_>>());
 ///
-/// let found = scenes(&Features::from_rows(&items)?);
+/// let found = scenes(&Features::from_rows(items)?);
 /// assert_eq!(found.len(), 60);
 /// assert_eq!(found.members(7), [7, 60]);
 /// assert_eq!(found.members(9), [9, 61]);
@@ -57,7 +59,8 @@ pub struct Scenes {
 /// Nothing in that is absolute, so it holds for any features. As the widest distance within is compared with the narrowest way
 /// out, no chain of items leads through a dense class, and the order of the items does not matter.
 ///
-/// Equal items are one scene however many they are. Where there are fewer than sixteen others, nothing else is.
+/// Equal items are one scene however many they are. Where there would be no more than sixteen scenes nothing else is: these may
+/// as well be clear classes.
 pub fn scenes(items: &Features) -> Scenes {
     let copies = copies(items);
     let distinct = items.select(
@@ -191,12 +194,66 @@ impl Scenes {
         (0..self.len()).map(of_scene).collect()
     }
 
+    /// Whether most classes of which there are several examples have them all in one scene. Nobody shows a class by frames of
+    /// one burst alone, so these are no scenes but classes that are as clear as bursts. The examples come after `first` other items.
+    fn hold_classes(&self, first: usize, labels: &[usize], classes: usize) -> bool {
+        let mut seen: Vec<(usize, Option<usize>)> = vec![(0, None); classes];
+        for (&class, &scene) in labels.iter().zip(&self.of[first..]) {
+            let (count, one) = &mut seen[class];
+            *one = if *count == 0 {
+                Some(scene)
+            } else {
+                one.filter(|&one| one == scene)
+            };
+            *count += 1;
+        }
+        let several = || seen.iter().filter(|(count, _)| *count > 1);
+        2 * several().filter(|(_, one)| one.is_some()).count() > several().count()
+    }
+
     /// The same division of some items in a row, which are numbered anew.
     ///
     /// # Panics
     /// When there are not so many items.
     pub fn select(&self, items: Range<usize>) -> Self {
         Self::from_numbers(&self.of[items])
+    }
+}
+
+/// The scenes of a task's queries, and the classes of those that examples show too.
+pub(crate) struct QueryScenes {
+    pub(crate) scenes: Scenes,
+    /// The class of every scene that an example is of, where all such examples agree.
+    pub(crate) classes: Vec<Option<usize>>,
+}
+
+impl QueryScenes {
+    pub(crate) fn of(task: &Task) -> Self {
+        let (queries, dim) = (task.queries(), task.dim());
+        let rows = [&task.points().values()[task.known() * dim..], task.support().values()].concat();
+        let items = Features::from_finite(dim, rows);
+        let mut all = scenes(&items);
+        if all.hold_classes(queries, task.support_labels(), task.known()) {
+            all = copies(&items);
+        }
+        let labels = task.support_labels().iter().map(|&class| Some(class));
+        let told: Vec<Option<usize>> = std::iter::repeat_n(None, queries).chain(labels).collect();
+        let classes = all.agreed(&told);
+        // Scenes are numbered by their first items, so those of the queries come first.
+        let scenes = all.select(0..queries);
+        Self {
+            classes: classes[..scenes.len()].to_vec(),
+            scenes,
+        }
+    }
+
+    /// The task with one query a scene, unless it is that already.
+    pub(crate) fn collapsed(&self, task: &Task) -> Option<Task> {
+        if self.scenes.all_alone() {
+            return None;
+        }
+        let queries = Features::from_finite(task.dim(), task.points().values()[task.known() * task.dim()..].to_vec());
+        Some(task.with_unit_queries(&self.scenes.collapse(&queries)))
     }
 }
 
@@ -270,6 +327,13 @@ fn narrow_sets(nearest: &[Vec<Near>]) -> Vec<usize> {
     let share = certain.iter().filter(|set| set.is_some()).count() as f64 / nearest.len().max(1) as f64;
     let asked = (SURPRISE + ((1.0 - share) / share).ln()).clamp(EVERYWHERE, RARE);
     let found = chosen(nearest.len(), &sets, asked);
+    let scenes = found
+        .iter()
+        .enumerate()
+        .filter(|&(item, set)| set.is_none_or(|set| sets[set].1[0] == item));
+    if scenes.count() <= BEYOND {
+        return (0..nearest.len()).collect();
+    }
     let number = |(item, set): (usize, Option<usize>)| set.map_or(item, |set| sets[set].1[0]);
     found.into_iter().enumerate().map(number).collect()
 }

@@ -201,6 +201,19 @@ impl Task {
         })
     }
 
+    /// The same known classes with other queries, of length one.
+    pub(crate) fn with_unit_queries(&self, queries: &Features) -> Self {
+        let prototypes = &self.points.values()[..self.known() * self.dim()];
+        Self {
+            classes: self.classes.clone(),
+            support: self.support.clone(),
+            support_labels: self.support_labels.clone(),
+            points: Features::from_finite(self.dim(), [prototypes, queries.values()].concat()),
+            gram: OnceLock::new(),
+            prototype_dots: OnceLock::new(),
+        }
+    }
+
     /// The number of examples of the class that has fewest.
     pub fn shots(&self) -> usize {
         let mut counts = vec![0usize; self.known()];

@@ -15,6 +15,11 @@ use genus_core::{
 };
 use proptest::prelude::*;
 
+/// Another frame of what an item shows.
+fn frame(rng: &mut Rng, item: &[f32], noise: f64) -> Vec<f32> {
+    item.iter().map(|v| v + (noise * rng.normal()) as f32).collect()
+}
+
 /// Features as networks make them: classes around a common middle, items of a class apart mostly in a few directions that
 /// are the same for all classes.
 struct World {
@@ -556,4 +561,68 @@ fn piles_of_copies_and_single_queries() {
                 .all(|category| *category == discovery.categories()[0])
         );
     }
+}
+
+#[test]
+fn frames_of_a_burst_count_once() {
+    let mut world = World::new(8, 64, 31);
+    let (task, truth) = world.task(4, 5, &[12; 8]);
+    let plain = Calibrated::default().discover(&task).unwrap();
+    assert!(plain.scenes().unwrap().all_alone());
+    // Three frames of everything; what is a frame of what goes by turns.
+    let points = task.points();
+    let frames: Vec<Vec<f32>> = (0..3 * truth.len())
+        .map(|at| frame(&mut world.rng, points.row(task.known() + at % truth.len()), 0.005))
+        .collect();
+    let labels: Vec<String> = task
+        .support_labels()
+        .iter()
+        .map(|label| task.classes()[*label].clone())
+        .collect();
+    let support = Support::new(task.support().clone(), &labels).unwrap();
+    let bursts = Task::new(&support, Features::from_rows(&frames).unwrap()).unwrap();
+    let found = Calibrated::default().discover(&bursts).unwrap();
+    let scenes = found.scenes().unwrap();
+    assert_eq!((scenes.len(), scenes.items()), (truth.len(), frames.len()));
+    assert_eq!(scenes.members(5), [5, 5 + truth.len(), 5 + 2 * truth.len()]);
+    assert_eq!(found.novel(), plain.novel());
+    let same = found.categories().iter().zip(plain.categories().iter().cycle());
+    let same = same.filter(|(a, b)| a == b).count();
+    assert!(same >= frames.len() * 98 / 100, "{same} of {}", frames.len());
+    assert_eq!(found.items().iter().sum::<usize>(), frames.len());
+}
+
+#[test]
+fn a_copy_of_an_example_is_of_its_class() {
+    let mut world = World::new(6, 64, 32);
+    let labels = ["a", "a", "a", "b", "b", "b"];
+    let mut examples: Vec<Vec<f32>> = (0..6).map(|at| world.item(at / 3)).collect();
+    // One example lies among items of another class: by its features alone it would not be found.
+    examples[2] = world.item(4);
+    let mut pile: Vec<Vec<f32>> = (0..60).map(|at| world.item(at % 6)).collect();
+    pile.push(examples[2].clone());
+    pile.push(frame(&mut world.rng, &examples[4], 0.002));
+    let support = Support::new(Features::from_rows(&examples).unwrap(), &labels).unwrap();
+    let task = Task::new(&support, Features::from_rows(&pile).unwrap()).unwrap();
+    let found = Calibrated::default().discover(&task).unwrap();
+    assert_eq!(found.categories()[60..], [Category::Known(0), Category::Known(1)]);
+    for score in &found.scores()[60..] {
+        assert_eq!((score.probability, score.unsure), (Some(1.0), false));
+    }
+}
+
+#[test]
+fn classes_as_clear_as_bursts_are_classes() {
+    let mut rng = Rng::new(33);
+    let centres: Vec<Vec<f32>> = (0..30)
+        .map(|_| (0..48).map(|_| rng.normal() as f32).collect())
+        .collect();
+    let examples: Vec<Vec<f32>> = (0..40).map(|at| frame(&mut rng, &centres[at % 10], 0.05)).collect();
+    let labels: Vec<String> = (0..40).map(|at| format!("class {}", at % 10)).collect();
+    let pile: Vec<Vec<f32>> = (0..300).map(|at| frame(&mut rng, &centres[at % 30], 0.05)).collect();
+    let support = Support::new(Features::from_rows(&examples).unwrap(), &labels).unwrap();
+    let task = Task::new(&support, Features::from_rows(&pile).unwrap()).unwrap();
+    let found = Calibrated::default().discover(&task).unwrap();
+    assert!(found.scenes().unwrap().all_alone());
+    assert_eq!((found.known(), found.novel()), (10, 20));
 }

@@ -75,6 +75,8 @@ fn by_definition(rows: &[Vec<f32>]) -> Scenes {
     };
     let share = chosen(13.0).iter().filter(|&&number| number >= n).count() as f64 / n as f64;
     let number = chosen((8.3 + ((1.0 - share) / share).ln()).clamp(5.0, 13.0));
+    let scenes = number.iter().collect::<std::collections::BTreeSet<_>>().len();
+    let number = if scenes > 16 { number } else { (0..n).collect() };
     Scenes::from_numbers(&copy_of.iter().map(|&item| number[item]).collect::<Vec<_>>())
 }
 
@@ -195,6 +197,10 @@ fn no_chain_leads_through_a_dense_class() {
     rows.iter_mut()
         .take(100)
         .for_each(|row| row.iter_mut().for_each(|v| *v *= 0.01));
+    assert!(found(&rows).all_alone());
+    // A few clear classes.
+    let centres = cloud(&mut rng, 10, 20);
+    let rows: Vec<Vec<f32>> = (0..120).map(|at| frame(&mut rng, &centres[at % 10], 0.1)).collect();
     assert!(found(&rows).all_alone());
 }
 

@@ -412,6 +412,13 @@ impl Sorted {
         (self.clusters, self.count) = (clusters, count);
     }
 
+    /// Puts the queries whose class is known where they belong.
+    pub(crate) fn put(&mut self, points: &Points, classes: &[Option<usize>]) {
+        let queries = self.clusters[points.known..].iter_mut().zip(classes);
+        queries.for_each(|(cluster, class)| *cluster = class.unwrap_or(*cluster));
+        self.number(points.known);
+    }
+
     /// The weighted sums of the members, a row a cluster.
     fn sums(&self, points: &Points) -> Vec<f64> {
         let dim = points.dim;

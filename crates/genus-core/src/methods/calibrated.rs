@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::Discover;
 use super::parameters::{Parameter, Values};
 use crate::calibration::{Calibration, CalibrationSettings, Knowledge, PASSES, Points, Source};
-use crate::discovery::{Discovery, Stop};
+use crate::discovery::Discovery;
 use crate::error::{DiscoverError, ParameterError};
 use crate::real_time::Rule;
+use crate::scenes::QueryScenes;
 use crate::task::Task;
 
 pub(super) const NAME: &str = "calibrated";
@@ -93,26 +94,30 @@ impl Calibrated {
 
 impl Discover for Calibrated {
     fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
+        let queries = QueryScenes::of(task);
+        let collapsed = queries.collapsed(task);
+        let task = collapsed.as_ref().unwrap_or(task);
         let calibration = self.knowledge.of_task(task)?;
-        if task.queries() < PILE || self.refine == 0 {
-            let points = Points::of(task, calibration.space());
-            let sorted = calibration.sort(&points, self.refine);
-            let size = points.len() as f64 / sorted.count.max(1) as f64;
-            return Ok(Discovery::from_sorted(
-                &points,
-                sorted,
-                calibration,
-                Stop::Likeliest { size },
-            ));
-        }
-        let calibration = Arc::new(calibration.of_pile(task));
+        let by_tree = task.queries() < PILE || self.refine == 0;
+        let calibration = match by_tree {
+            true => calibration,
+            false => Arc::new(calibration.of_pile(task)),
+        };
         let points = Points::of(task, calibration.space());
-        let (sorted, neighbours) = calibration.sort_pile(&points);
+        let (mut sorted, neighbours) = match by_tree {
+            true => (calibration.sort(&points, self.refine), None),
+            false => {
+                let (sorted, neighbours) = calibration.sort_pile(&points);
+                (sorted, Some(neighbours))
+            }
+        };
+        sorted.put(&points, &queries.classes);
         Ok(Discovery::from_sorted(
             &points,
             sorted,
             calibration,
-            Stop::Communities { neighbours },
+            queries,
+            neighbours,
         ))
     }
 }
