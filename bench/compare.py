@@ -106,7 +106,7 @@ def sklearn_ukc(points, alpha=1.4):
         centres = []
         for j in range(labels.max() + 1):
             members = points[labels == j]
-            parts = s[j] if s[j] > 1 else 2 if q[j] > t else 1
+            parts = s[j] if s[j] > 1 else 2 if q[j] >= t else 1
             if parts == 1:
                 centres.append(members.mean(0, keepdims=True))
             else:
@@ -116,7 +116,7 @@ def sklearn_ukc(points, alpha=1.4):
         labels = np.unique(labels, return_inverse=True)[1]
         q, s = count(labels)
         t = limit(q, s)
-        if s.max() <= 1 and q.max() <= t:
+        if s.max() <= 1 and q.max() < t:
             break
     return labels
 

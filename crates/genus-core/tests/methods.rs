@@ -148,20 +148,20 @@ fn every_parameter_is_read() {
         },
     );
     check(
-        "ukc:alpha=1:split-at-limit=true",
+        "ukc:alpha=1:split-at-limit=false",
         "ukc:alpha=1",
         &Ukc {
             alpha: 1.0,
-            split_at_limit: true,
+            split_at_limit: false,
             ..ukc()
         },
     );
     check(
-        "ukc:alpha=1:stop-below-limit=true",
+        "ukc:alpha=1:stop-below-limit=false",
         "ukc:alpha=1",
         &Ukc {
             alpha: 1.0,
-            stop_below_limit: true,
+            stop_below_limit: false,
             ..ukc()
         },
     );
@@ -341,8 +341,8 @@ fn the_defaults_are_the_settings_of_the_paper() {
             alpha: 1.4,
             first_alpha: None,
             reference: ReferenceSize::PerSupport,
-            split_at_limit: false,
-            stop_below_limit: false,
+            split_at_limit: true,
+            stop_below_limit: true,
             restarts: 20,
             seed: 0,
         }

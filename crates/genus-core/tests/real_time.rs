@@ -20,13 +20,15 @@ const SHC: [&str; 8] = [
     "shc:t=0:min-similarity=0.2:boost=1.1",
     "shc:t=0:stop=after:small-known=dissolve:remainder=sample:attach=cosine",
 ];
-const UKC: [&str; 6] = [
+const UKC: [&str; 8] = [
     "ukc",
-    "ukc:alpha=1",
-    "ukc:alpha=3:first-alpha=1.4",
-    "ukc:m=per-support-float:stop-below-limit=true",
-    "ukc:split-at-limit=true:stop-below-limit=true",
-    "ukc:alpha=1.1:first-alpha=1.4:split-at-limit=true:stop-below-limit=true",
+    "ukc:alpha=1:split-at-limit=false",
+    "ukc:alpha=3:first-alpha=1.0000000000000002",
+    "ukc:m=per-support-float",
+    "ukc:split-at-limit=false:stop-below-limit=false",
+    "ukc:alpha=1.1:first-alpha=1.4",
+    "ukc:m=mean-all",
+    "ukc:m=mean-all:alpha=1",
 ];
 const RANKSTAT: [&str; 4] = [
     "rankstat",
@@ -290,7 +292,7 @@ fn a_method_without_a_closed_form_has_no_rule() {
         [0.0, 0.0, 0.0, 1.0],
     ];
     let task = one_shot_task(&prototypes, &[[1.0, 0.01, 0.0, 0.0]]);
-    for spec in ["ukc:m=mean-query", "ukc:m=mean-all", "ukc:alpha=1:split-at-limit=true"] {
+    for spec in ["ukc:m=mean-query", "ukc:alpha=1", "ukc:alpha=2:first-alpha=1"] {
         let method = Method::parse(spec, 0).unwrap();
         assert!(method.rule().is_none(), "{spec}");
         assert_eq!(

@@ -2,8 +2,10 @@
 
 mod common;
 
+use std::cmp::Ordering;
+
 use common::{Cloud, Recipe, Rng, for_all, numbered, one_shot_task, partition, recipes};
-use genus_core::methods::{ReferenceSize, Ukc};
+use genus_core::methods::{Method, ReferenceSize, Ukc};
 use genus_core::{Category, Discover, DiscoverError, Discovery, Stop, Task};
 use proptest::prelude::*;
 
@@ -28,27 +30,21 @@ fn counts(discovery: &Discovery) -> Vec<(usize, usize)> {
     counts
 }
 
-/// The size of the largest cluster and the size that none should exceed, from the definition.
-fn largest_and_limit(ukc: &Ukc, counts: &[(usize, usize)]) -> (f64, f64) {
-    let whole = |&(queries, prototypes): &(usize, usize)| match ukc.reference {
-        ReferenceSize::MeanAll => queries + prototypes,
-        _ => queries,
+/// How the size of the largest cluster compares with the limit, from the definition in whole numbers: prototypes must be
+/// apart, and `p / q` is the factor.
+fn largest_against_limit(reference: ReferenceSize, (p, q): (usize, usize), counts: &[(usize, usize)]) -> Ordering {
+    assert!(counts.iter().all(|&(_, prototypes)| prototypes <= 1));
+    let queries = counts.iter().map(|&(queries, _)| queries);
+    let largest = queries.clone().max().unwrap();
+    let usual: Vec<usize> = match reference {
+        ReferenceSize::PerSupport | ReferenceSize::PerSupportFloat => queries.filter(|&size| size > 0).collect(),
+        ReferenceSize::MeanQuery => queries.collect(),
+        ReferenceSize::MeanAll => counts
+            .iter()
+            .map(|&(queries, prototypes)| queries + prototypes)
+            .collect(),
     };
-    let usual: Vec<f64> = match ukc.reference {
-        ReferenceSize::PerSupport => {
-            let sizes = counts.iter().map(|&(q, s)| q.checked_div(s).unwrap_or(q));
-            sizes.filter(|&size| size != 0).map(|size| size as f64).collect()
-        }
-        ReferenceSize::PerSupportFloat => {
-            let sizes = counts
-                .iter()
-                .map(|&(q, s)| if s > 0 { q as f64 / s as f64 } else { q as f64 });
-            sizes.filter(|&size| size != 0.0).collect()
-        }
-        ReferenceSize::MeanQuery | ReferenceSize::MeanAll => counts.iter().map(|c| whole(c) as f64).collect(),
-    };
-    let largest = counts.iter().map(whole).max().unwrap() as f64;
-    (largest, ukc.alpha * usual.iter().sum::<f64>() / usual.len() as f64)
+    (largest * usual.len() * q).cmp(&(p * usual.iter().sum::<usize>()))
 }
 
 fn rounds(discovery: &Discovery) -> (usize, bool) {
@@ -64,9 +60,9 @@ fn conditions_hold_at_the_end() {
     for_all(60, recipes(), |recipe| {
         let task = recipe.task();
         for reference in REFERENCES {
-            for (alpha, paper) in [(1.0, false), (1.4, false), (1.4, true), (2.5, true)] {
+            for ((p, q), paper) in [((1, 1), false), ((14, 10), false), ((14, 10), true), ((5, 2), true)] {
                 let ukc = Ukc {
-                    alpha,
+                    alpha: p as f64 / q as f64,
                     reference,
                     split_at_limit: paper,
                     stop_below_limit: paper,
@@ -80,9 +76,9 @@ fn conditions_hold_at_the_end() {
                 let (rounds, converged) = rounds(&discovery);
                 prop_assert!(rounds >= 1 && rounds <= task.points().rows());
                 if converged {
-                    let (largest, limit) = largest_and_limit(&ukc, &counts);
-                    let fits = if paper { largest < limit } else { largest <= limit };
-                    prop_assert!(fits, "{} of {} in {:?} by {:?}", largest, limit, counts, ukc);
+                    let order = largest_against_limit(reference, (p, q), &counts);
+                    let fits = if paper { order.is_lt() } else { order.is_le() };
+                    prop_assert!(fits, "{:?} in {:?} by {:?}", order, counts, ukc);
                     converged_tasks.set(converged_tasks.get() + 1);
                 }
             }
@@ -188,7 +184,7 @@ fn the_first_factor_matters() {
 }
 
 #[test]
-fn clusters_at_the_limit_split_only_in_the_paper() {
+fn clusters_at_the_limit_split() {
     // 20 of 40/3 is exactly the limit of a factor of 1.5.
     let task = new_beside_known();
     let novel = |split_at_limit, stop_below_limit| {
@@ -206,6 +202,80 @@ fn clusters_at_the_limit_split_only_in_the_paper() {
     assert_eq!(novel(true, true), (1, (1, true)));
     // Nothing to split, and yet not below the limit: it gives up and says so.
     assert_eq!(novel(false, true), (0, (1, false)));
+}
+
+/// Seven known classes and three new ones beside the last three of them, 15 queries each: at first clusters of 15, 15, 15,
+/// 15, 30, 30 and 30.
+fn three_new_beside_seven_known() -> Task {
+    let mut rng = Rng::new(15);
+    let mut row = |class: usize| -> Vec<f32> {
+        // A new class is halfway between a known one and a direction of its own.
+        let beside = class.checked_sub(7).map(|new| 4 + new);
+        (0..10)
+            .map(|d| f64::from(u8::from(d == class || Some(d) == beside)))
+            .map(|v| (v + 0.02 * rng.normal()) as f32)
+            .collect()
+    };
+    let prototypes: Vec<Vec<f32>> = (0..7).map(&mut row).collect();
+    let queries: Vec<Vec<f32>> = (0..150).map(|i| row(i % 10)).collect();
+    one_shot_task(&prototypes, &queries)
+}
+
+#[test]
+fn the_tie_of_the_papers_own_setting_is_not_decided_by_rounding() {
+    // 1.4 · 150 / 7 is 30. In floating point it is 30 or less, by the order of the operations.
+    let rounded = [1.4 * (150.0 / 7.0), 1.4 * 150.0 / 7.0];
+    assert!(rounded[0] < 30.0 && rounded[1] == 30.0);
+    let task = three_new_beside_seven_known();
+    let found = |spec: &str| {
+        let discovery = Method::parse(spec, 0).unwrap().discover(&task).unwrap();
+        let mut queries: Vec<usize> = counts(&discovery).iter().map(|&(queries, _)| queries).collect();
+        queries.sort_unstable();
+        (queries, discovery.novel(), rounds(&discovery))
+    };
+    let together = vec![15, 15, 15, 15, 30, 30, 30];
+    let apart = vec![15; 10];
+    for m in ["per-support", "per-support-float", "mean-query"] {
+        assert_eq!(found(&format!("ukc:m={m}")), (apart.clone(), 3, (1, true)), "{m}");
+        let above = format!("ukc:m={m}:split-at-limit=false:stop-below-limit=false");
+        assert_eq!(found(&above), (together.clone(), 0, (1, true)), "{m}");
+    }
+    assert_eq!(found("ukc:alpha=1.45"), (together.clone(), 0, (1, true)));
+    // The numbers next to 1.4 are not 1.4.
+    assert_eq!(found("ukc:alpha=1.3999999999999997"), (apart, 3, (1, true)));
+    assert_eq!(found("ukc:alpha=1.4000000000000001"), (together, 0, (1, true)));
+}
+
+#[test]
+fn equal_clusters_at_the_limit_come_to_an_end() {
+    // With a factor of 1 clusters of one size are all at the limit, down to single points, which cannot be split.
+    let (task, _) = orthogonal(3, 3, 4, 8);
+    let ukc = Ukc {
+        alpha: 1.0,
+        ..Ukc::default()
+    };
+    let discovery = ukc.discover(&task).unwrap();
+    assert!(
+        counts(&discovery).iter().all(|&(q, s)| q + s == 1),
+        "{:?}",
+        counts(&discovery)
+    );
+    let (rounds, converged) = rounds(&discovery);
+    assert!(!converged && rounds <= task.points().rows(), "{:?}", discovery.stop());
+    // Nor can identical points, however many there are.
+    let task = one_shot_task(
+        &[[1.0, 0.0], [0.0, 1.0]],
+        &[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]],
+    );
+    let discovery = ukc.discover(&task).unwrap();
+    assert_eq!(counts(&discovery), [(2, 1), (2, 1)]);
+    assert_eq!(
+        discovery.stop(),
+        Stop::Rounds {
+            rounds: 1,
+            converged: false
+        }
+    );
 }
 
 #[test]

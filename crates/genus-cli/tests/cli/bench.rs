@@ -52,7 +52,7 @@ fn tables_as_a_person_sees_them() {
         ),
         (
             "alpha",
-            format!("alpha {SHAPE} --query 4 --episodes 6 --alpha 1,1.4,2.5"),
+            format!("alpha {SHAPE} --query 4 --episodes 6 --alpha 1.1,1.4,2.5"),
         ),
         ("threshold", format!("threshold {SHAPE} --query 4 --episodes 6")),
     ] {
