@@ -1,33 +1,45 @@
 //! Which points belong together: communities of the graph of shared neighbours.
 //!
 //! The graph is made of ranks, so no scale has to be known. Two things are: how many neighbours tie a point to its like, and how
-//! much two groups may be tied before they are one. The first follows the size of the communities that come out. Of the second
-//! several are tried, and the examples and the pile choose.
+//! much two groups may be tied before they are one. Neither can be told beforehand, so many are tried, and the pile and the
+//! examples choose: by how much nearer points are to their own community than to the next, and by whether examples of one class
+//! are together and those of two classes apart.
+
+use rayon::prelude::*;
 
 use super::points::{Points, Sorted};
 use crate::cluster::graph::shared_neighbours;
-use crate::cluster::leiden::leiden;
+use crate::cluster::leiden::{Graph, leiden};
 use crate::cluster::neighbours::{Near, nearest};
 use crate::discovery::canonical;
+use crate::eigen::leading;
+use crate::features::scale_to_unit;
+use crate::linalg;
 
-/// A point is tied to a third of its community …
-const SHARE: f64 = 3.0;
-/// … but to no more points than this, …
-const MOST: usize = 100;
-/// … and to no fewer. Where communities are so small that this decides, less is tried too.
-const FEWEST: [usize; 3] = [7, 5, 4];
-/// Resolutions of the modularity that are tried. The middle one is what sizes are first judged by.
-const RESOLUTIONS: [f64; 8] = [0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6];
+/// Neighbours are looked for along so many principal directions: what lies in the others is noise, and costs time.
+const DIRECTIONS: usize = 128;
+/// So many rows say which directions those are.
+const SAMPLE: usize = 4096;
+
+/// Numbers of neighbours that are tried: few for small communities, many for large ones.
+const NEIGHBOURS: [usize; 7] = [5, 7, 10, 15, 25, 40, 60];
+/// No point is tied to more than one in so many of the others: a community has to be larger than what its points are tied to.
+const SHARE: usize = 8;
+/// Resolutions of the modularity that are tried. What suits a pile grows with the number of its categories.
+const RESOLUTIONS: [f64; 9] = [0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0];
+/// What the first look at a pile is made with: neighbours, of which there are more in a larger pile, and the resolution.
+const USUAL_NEIGHBOURS: std::ops::RangeInclusive<usize> = 5..=15;
+const USUAL_SHARE: usize = 60;
 const USUAL_RESOLUTION: f64 = 2.0;
 
-/// At a resolution γ and with K communities of a size, two of them are one when more than γ / K of the ties of one lead to the other.
-/// That share is what classes have in common, however many there are …
-const TIED: f64 = 0.18;
-/// … and this is the penalty on the square of its logarithm, in units of contrast.
-const UNUSUAL: f64 = 0.033;
-/// What it counts when examples of one class are together, and when examples of two classes are.
-const TOGETHER: f64 = 0.13;
-const MIXED: f64 = 0.52;
+/// What a division is worth beside its silhouette: the logarithm of its number of communities, the share of the pairs of examples of
+/// one class that are together, and that of two classes that are.
+const MANY: f64 = 0.03;
+const TOGETHER: f64 = 0.15;
+const MIXED: f64 = 0.75;
+
+/// Communities of up to so many points are no category.
+const SMALL: usize = 2;
 
 /// A community is of a known class when it has at least so many of its examples, and this share of them. The community with most
 /// examples of a class is always its own.
@@ -37,121 +49,184 @@ const ENOUGH_SHARE: f64 = 0.15;
 /// The examples and queries of a task with their neighbours.
 pub(super) struct Neighbourhoods<'a> {
     points: &'a Points,
+    /// The examples and queries along the principal directions, scaled to length one.
+    rows: Vec<f32>,
+    dim: usize,
     near: Vec<Vec<Near>>,
 }
 
 /// A way to divide the points.
 struct Division {
-    resolution: f64,
-    /// To how many neighbours points were tied.
     neighbours: usize,
+    resolution: f64,
     /// The community of every example, then of every query.
     communities: Vec<usize>,
 }
 
 impl<'a> Neighbourhoods<'a> {
     pub(super) fn new(points: &'a Points) -> Self {
-        let rows = points.items();
-        let count = (rows.len() / points.dim() / 10).clamp(FEWEST[0], MOST);
+        let (rows, dim) = projected(points.items(), points.dim());
+        let most = NEIGHBOURS[NEIGHBOURS.len() - 1].min((rows.len() / dim).saturating_sub(1));
         Self {
             points,
-            near: nearest(
-                &rows,
-                points.dim(),
-                count.min((rows.len() / points.dim()).saturating_sub(1)),
-            ),
+            near: nearest(&rows, dim, most),
+            rows,
+            dim,
         }
     }
 
-    /// The communities at the usual resolution: of every example, then of every query.
+    fn len(&self) -> usize {
+        self.near.len()
+    }
+
+    /// The communities of a first look: of every example, then of every query.
     pub(super) fn usual(&self) -> Vec<usize> {
-        self.settled(USUAL_RESOLUTION, FEWEST[0], MOST).communities
+        let neighbours = (self.len() / USUAL_SHARE).clamp(*USUAL_NEIGHBOURS.start(), *USUAL_NEIGHBOURS.end());
+        leiden(&self.graph(neighbours, vec![None; self.len()]), USUAL_RESOLUTION, 0)
     }
 
-    /// The points sorted by the division that suits examples and pile best, with the number of neighbours that they are tied to;
-    /// `variance` is that within a class.
-    pub(super) fn best(&self, variance: f64) -> (Sorted, usize) {
-        let usual = self.settled(USUAL_RESOLUTION, FEWEST[0], MOST);
-        let start = 2 * usual.neighbours;
-        let mut best: Option<(f64, Division)> = None;
-        let mut judge = |division: Division| {
-            let value = self.value(&division, variance);
-            if best.as_ref().is_none_or(|best| value > best.0) {
-                best = Some((value, division));
-            }
+    /// The points sorted by the division that suits examples and pile best, with the number of neighbours that they are tied to.
+    pub(super) fn best(&self) -> (Sorted, usize) {
+        let divisions = self.divisions();
+        let values: Vec<f64> = divisions
+            .par_iter()
+            .map(|division| self.value(&division.communities))
+            .collect();
+        let best = (0..divisions.len()).reduce(|best, at| if values[at] > values[best] { at } else { best });
+        let Some(best) = best.map(|at| &divisions[at]) else {
+            return (self.sorted(&vec![0; self.len()]), 0);
         };
-        for resolution in RESOLUTIONS {
-            for fewest in FEWEST {
-                let division = self.settled(resolution, fewest, start);
-                let decided = division.neighbours <= FEWEST[0];
-                judge(division);
-                if !decided {
-                    break;
-                }
-            }
-        }
         // Examples of two classes may be in one community only while it is asked whether they would be.
-        let (resolution, neighbours) = best.map_or((USUAL_RESOLUTION, usual.neighbours), |(_, best)| {
-            (best.resolution, best.neighbours)
-        });
         let labelled = self.points.labels().iter().map(|&class| Some(class as u32));
-        let queries = self.near.len() - self.points.labels().len();
+        let queries = self.len() - self.points.labels().len();
         let classes = labelled.chain(std::iter::repeat_n(None, queries)).collect();
-        let communities = self.communities(resolution, neighbours, classes);
+        let communities = leiden(&self.graph(best.neighbours, classes), best.resolution, 0);
         // What is left alone goes to the nearest category.
-        (self.sorted(&communities).refined(self.points, 0), neighbours)
+        (self.sorted(&communities).refined(self.points, 0), best.neighbours)
     }
 
-    /// The communities at a resolution when points are tied to a share of the community that they are in.
-    fn settled(&self, resolution: f64, fewest: usize, most: usize) -> Division {
-        let mut neighbours = most.clamp(fewest, self.longest().max(fewest));
-        loop {
-            let communities = self.communities(resolution, neighbours, vec![None; self.near.len()]);
-            let wanted = (size(&communities) / SHARE).round() as usize;
-            // Fewer ties make smaller communities, so this goes one way.
-            let wanted = wanted.max(fewest);
-            if wanted >= neighbours {
-                return Division {
-                    resolution,
-                    neighbours,
-                    communities,
-                };
-            }
-            neighbours = wanted;
-        }
+    /// All divisions that are tried.
+    fn divisions(&self) -> Vec<Division> {
+        let most = (self.len() / SHARE).max(NEIGHBOURS[0]);
+        let graphs: Vec<(usize, Graph)> = NEIGHBOURS
+            .into_iter()
+            .filter(|&neighbours| neighbours <= most)
+            .map(|neighbours| (neighbours, self.graph(neighbours, vec![None; self.len()])))
+            .collect();
+        let tried: Vec<(usize, &Graph, f64)> = graphs
+            .iter()
+            .flat_map(|(neighbours, graph)| RESOLUTIONS.map(|resolution| (*neighbours, graph, resolution)))
+            .collect();
+        tried
+            .into_par_iter()
+            .map(|(neighbours, graph, resolution)| Division {
+                neighbours,
+                resolution,
+                communities: leiden(graph, resolution, 0),
+            })
+            .collect()
     }
 
-    fn longest(&self) -> usize {
-        self.near.iter().map(Vec::len).max().unwrap_or(0)
-    }
-
-    fn communities(&self, resolution: f64, neighbours: usize, classes: Vec<Option<u32>>) -> Vec<usize> {
-        let graph = shared_neighbours(&self.near, neighbours.min(self.longest()), classes);
-        leiden(&graph, resolution, 0)
+    fn graph(&self, neighbours: usize, classes: Vec<Option<u32>>) -> Graph {
+        let longest = self.near.first().map_or(0, Vec::len);
+        shared_neighbours(&self.near, neighbours.min(longest), classes)
     }
 
     /// How well a division suits examples and pile.
-    fn value(&self, division: &Division, variance: f64) -> f64 {
-        let sorted = self.sorted(&division.communities);
-        let (together, mixed) = self.pairs(&division.communities);
-        let tied = division.resolution / sorted.count.max(1) as f64;
-        self.points.contrast(&sorted) / variance - UNUSUAL * (tied / TIED).ln().powi(2) + TOGETHER * together
+    fn value(&self, communities: &[usize]) -> f64 {
+        let communities = self.without_small(communities);
+        let (together, mixed) = self.pairs(&communities);
+        self.silhouette(&communities)
+            + MANY * (communities.len() as f64 / size(&communities)).ln()
+            + TOGETHER * together
             - MIXED * mixed
+    }
+
+    /// The sums of the rows of every community, and how many they are.
+    fn sums(&self, communities: &[usize]) -> (Vec<f32>, Vec<f32>) {
+        let count = communities.iter().max().map_or(0, |&last| last + 1);
+        let (mut sums, mut counts) = (vec![0f32; count * self.dim], vec![0f32; count]);
+        for (row, &own) in self.rows.chunks_exact(self.dim).zip(communities) {
+            counts[own] += 1.0;
+            sums[own * self.dim..][..self.dim]
+                .iter_mut()
+                .zip(row)
+                .for_each(|(sum, v)| *sum += v);
+        }
+        (sums, counts)
+    }
+
+    /// The communities with the points of small ones in the nearest of the others.
+    fn without_small(&self, communities: &[usize]) -> Vec<usize> {
+        let (mut centres, counts) = self.sums(communities);
+        let kept: Vec<usize> = (0..counts.len()).filter(|&own| counts[own] > SMALL as f32).collect();
+        if kept.is_empty() || kept.len() == counts.len() {
+            return communities.to_vec();
+        }
+        centres.chunks_exact_mut(self.dim).for_each(|centre| {
+            scale_to_unit(centre);
+        });
+        let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+        let nearest = |row: &[f32]| {
+            let fit = |own: usize| dot(row, &centres[own * self.dim..][..self.dim]);
+            kept.iter()
+                .copied()
+                .reduce(|best, own| if fit(own) > fit(best) { own } else { best })
+        };
+        let rows = self.rows.chunks_exact(self.dim).zip(communities);
+        let moved: Vec<usize> = rows
+            .map(|(row, &own)| match counts[own] > SMALL as f32 {
+                true => own,
+                false => nearest(row).unwrap_or(own),
+            })
+            .collect();
+        canonical(&moved).0
+    }
+
+    /// How much nearer points are to the others of their own community than to the next one, as a share of how far they are from
+    /// it, on average: between −1 and 1.
+    fn silhouette(&self, communities: &[usize]) -> f64 {
+        let (mut means, counts) = self.sums(communities);
+        means.chunks_exact_mut(self.dim).zip(&counts).for_each(|(mean, count)| {
+            mean.iter_mut().for_each(|v| *v /= count);
+        });
+        let count = counts.len();
+        let dots = linalg::dots(&self.rows, &means, self.dim);
+        let of_point = |(dots, &own): (&[f32], &usize)| {
+            let members = f64::from(counts[own]);
+            if members < 1.5 || count < 2 {
+                return 0.0;
+            }
+            let mean = |other: usize| f64::from(dots[other]);
+            let fit = (mean(own) * members - 1.0) / (members - 1.0);
+            let next = (0..count)
+                .filter(|&other| other != own)
+                .map(mean)
+                .fold(f64::NEG_INFINITY, f64::max);
+            (fit - next) / (1.0 - fit).max(1.0 - next).max(1e-6)
+        };
+        dots.chunks_exact(count.max(1))
+            .zip(communities)
+            .map(of_point)
+            .sum::<f64>()
+            / communities.len().max(1) as f64
     }
 
     /// The share of the pairs of examples of one class that are together, and of the pairs of two classes.
     fn pairs(&self, communities: &[usize]) -> (f64, f64) {
-        let labels = self.points.labels();
-        let (mut same, mut other) = ((0usize, 0usize), (0usize, 0usize));
-        for a in 0..labels.len() {
-            for b in 0..a {
-                let (together, of) = if labels[a] == labels[b] { &mut same } else { &mut other };
-                *together += usize::from(communities[a] == communities[b]);
-                *of += 1;
-            }
+        let (labels, known) = (self.points.labels(), self.points.known());
+        let count = communities.iter().max().map_or(0, |&last| last + 1);
+        let (mut in_class, mut in_community, mut in_both) = (vec![0; known], vec![0; count], vec![0; count * known]);
+        for (&class, &own) in labels.iter().zip(communities) {
+            in_class[class] += 1;
+            in_community[own] += 1;
+            in_both[own * known + class] += 1;
         }
-        let share = |(together, of): (usize, usize)| together as f64 / of.max(1) as f64;
-        (share(same), share(other))
+        let pairs = |counts: &[usize]| counts.iter().map(|&n| n * n.saturating_sub(1) / 2).sum::<usize>();
+        let (same, together, both) = (pairs(&in_class), pairs(&in_community), pairs(&in_both));
+        let other = pairs(&[labels.len()]) - same;
+        let share = |pairs: usize, of: usize| pairs as f64 / of.max(1) as f64;
+        (share(both, same), share(together - both, other))
     }
 
     /// Communities as known classes and new groups.
@@ -190,6 +265,30 @@ impl<'a> Neighbourhoods<'a> {
             .map(|&own| class_of[own].unwrap_or(known + own));
         Sorted::new(self.points, (0..known).chain(clusters).collect())
     }
+}
+
+/// Rows along their principal directions, scaled to length one, and the number of these.
+fn projected(rows: Vec<f32>, dim: usize) -> (Vec<f32>, usize) {
+    let count = rows.len() / dim;
+    if dim <= DIRECTIONS || count <= DIRECTIONS {
+        return (rows, dim);
+    }
+    // Evenly from all rows, as their order may mean something.
+    let step = count.div_ceil(SAMPLE);
+    let sample: Vec<f32> = rows.chunks_exact(dim).step_by(step).flatten().copied().collect();
+    let directions: Vec<f32> = leading(&sample, dim, DIRECTIONS)
+        .into_iter()
+        .flat_map(|pair| pair.1)
+        .collect();
+    let kept = directions.len() / dim;
+    if kept == 0 {
+        return (rows, dim);
+    }
+    let mut projected = linalg::dots(&rows, &directions, dim);
+    projected.chunks_exact_mut(kept).for_each(|row| {
+        scale_to_unit(row);
+    });
+    (projected, kept)
 }
 
 /// The size that communities have when they are weighed by how many points are in them: that of all points over the number of
@@ -231,7 +330,7 @@ mod tests {
     }
 
     fn sort(points: &Points) -> Sorted {
-        Neighbourhoods::new(points).best(0.3).0
+        Neighbourhoods::new(points).best().0
     }
 
     #[test]
@@ -287,6 +386,95 @@ mod tests {
             pool.install(|| sort(&points).clusters)
         };
         assert_eq!(of(1), of(4));
+    }
+
+    #[test]
+    fn the_silhouette_is_that_of_all_pairs() {
+        let (points, _) = points(&[9, 14, 5, 30], &[(0, 0), (1, 1), (1, 1)], 1.4, 11);
+        let found = Neighbourhoods::new(&points);
+        let mut rng = Rng::new(2, &[]);
+        let communities = canonical(&(0..found.len()).map(|_| rng.below(4)).collect::<Vec<_>>()).0;
+        let row = |at: usize| &found.rows[at * found.dim..][..found.dim];
+        let dot = |a: usize, b: usize| {
+            row(a)
+                .iter()
+                .zip(row(b))
+                .map(|(&a, &b)| f64::from(a) * f64::from(b))
+                .sum::<f64>()
+        };
+        let mut sum = 0.0;
+        for at in 0..found.len() {
+            // The mean cosine with the others of every community.
+            let mean = |own: usize| {
+                let others = (0..found.len()).filter(|&other| other != at && communities[other] == own);
+                let dots: Vec<f64> = others.map(|other| dot(at, other)).collect();
+                dots.iter().sum::<f64>() / dots.len() as f64
+            };
+            let fit = mean(communities[at]);
+            let next = (0..4)
+                .filter(|&own| own != communities[at])
+                .map(mean)
+                .fold(f64::NEG_INFINITY, f64::max);
+            sum += (fit - next) / (1.0 - fit).max(1.0 - next);
+        }
+        let naive = sum / found.len() as f64;
+        assert!(
+            (found.silhouette(&communities) - naive).abs() < 1e-5,
+            "{} {naive}",
+            found.silhouette(&communities)
+        );
+    }
+
+    #[test]
+    fn pairs_of_examples_are_counted() {
+        let (points, _) = points(&[4], &[(0, 0), (0, 0), (0, 0), (0, 1), (0, 1), (0, 2)], 0.5, 1);
+        let found = Neighbourhoods::new(&points);
+        // Of four pairs of a class one is together, and of eleven of two classes two are: those of class 2 and class 0.
+        let (together, mixed) = found.pairs(&[0, 0, 1, 2, 3, 0, 5, 5, 5, 5]);
+        assert!((together - 1.0 / 4.0).abs() < 1e-12 && (mixed - 2.0 / 11.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn points_of_small_communities_go_to_the_nearest_other() {
+        let (points, truth) = points(&[20, 20], &[], 0.3, 5);
+        let found = Neighbourhoods::new(&points);
+        let mut torn = truth.clone();
+        (torn[3], torn[25], torn[26]) = (2, 3, 3);
+        assert_eq!(found.without_small(&torn), truth);
+        // Where all are small there is nowhere to go.
+        let alone: Vec<usize> = (0..truth.len()).collect();
+        assert_eq!(found.without_small(&alone), alone);
+    }
+
+    #[test]
+    fn rows_along_principal_directions_keep_their_cosines() {
+        // Rows that lie in few of many directions, with hardly anything in the others.
+        let (dim, count, of) = (300, 400, 6);
+        let mut rng = Rng::new(8, &[]);
+        let mut rows: Vec<f32> = Vec::new();
+        for _ in 0..count {
+            let row: Vec<f64> = (0..dim)
+                .map(|axis| (rng.unit() - 0.5) * if axis < of { 1.0 } else { 1e-4 })
+                .collect();
+            let mut row: Vec<f32> = row.into_iter().map(|v| v as f32).collect();
+            scale_to_unit(&mut row);
+            rows.extend(row);
+        }
+        let (found, kept) = projected(rows.clone(), dim);
+        assert_eq!((kept, found.len()), (DIRECTIONS, count * DIRECTIONS));
+        let dot = |rows: &[f32], dim: usize, a: usize, b: usize| -> f32 {
+            let (a, b) = (&rows[a * dim..][..dim], &rows[b * dim..][..dim]);
+            a.iter().zip(b).map(|(a, b)| a * b).sum()
+        };
+        for a in (0..count).step_by(7) {
+            let (before, after) = (dot(&rows, dim, a, 3), dot(&found, kept, a, 3));
+            assert!((before - after).abs() < 1e-4, "{before} {after}");
+        }
+        // Few rows or few directions stay as they are.
+        assert_eq!(
+            projected(rows[..90 * dim].to_vec(), dim),
+            (rows[..90 * dim].to_vec(), dim)
+        );
     }
 
     #[test]

@@ -259,7 +259,7 @@ impl Calibration {
     /// Sorts the points of a pile that is large enough to say by itself what belongs together, and how many neighbours each was
     /// tied to.
     pub(crate) fn sort_pile(&self, points: &Points) -> (Sorted, usize) {
-        division::Neighbourhoods::new(points).best(self.variance())
+        division::Neighbourhoods::new(points).best()
     }
 
     /// The same in a space in which the directions are damped in which the items of a task differ within communities: a pile
