@@ -132,11 +132,12 @@ Examples:
 With --out, DIR/report.html shows what was found: open it in a browser.
 
 Output (CSV to the standard output, or DIR/assignments.* with --out):
-  id,category,kind,score,margin,probability
+  id,category,kind,score,margin,probability,scene
   kind         known, new, or unsure where the category is only the best guess
   score        the cosine to the category's centre
   margin       its lead over the next category
-  probability  how likely the item belongs there, where a calibration says so"
+  probability  how likely the item belongs there, where a calibration says so
+  scene        the same for copies, crops and frames of a burst; empty where nobody looked"
 )]
 pub(crate) struct Discover {
     /// One table with labelled and unlabelled rows

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use genus_core::methods::{self, Method};
 use genus_core::{
-    Assignment, Calibration, CentreNorm, Discover as _, Discovery, Features, Source, Stop, Subset, Support, Task,
-    TaskError, Taxonomy,
+    Assignment, Calibration, CentreNorm, Discover as _, Discovery, Features, Scenes, Source, Stop, Subset, Support,
+    Task, TaskError, Taxonomy,
 };
 use genus_data::{CalibrationOrigin, ImageItem, Origin, Table, TableReader, read_table, same_encoder, write_taxonomy};
 use genus_lab::Progress;
@@ -23,7 +23,7 @@ use crate::next_steps::NextSteps;
 use crate::output::Sink;
 use crate::progress::Bar;
 use crate::report;
-use crate::summary;
+use crate::summary::{self, Counts};
 
 /// With more queries than this a subset is clustered and the rest assigned.
 const AT_ONCE: usize = 20_000;
@@ -55,9 +55,10 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
             let discovery = working(global, || method.discover(&task))?;
             let taxonomy = Taxonomy::from_discovery(task.classes(), &discovery);
             let assignments = assignments(&discovery, &taxonomy);
-            sink.write(&queries.ids, &assignments, &taxonomy)?;
+            sink.write(&queries.ids, &assignments, &taxonomy, discovery.scenes())?;
             let mut counts = Counts::new(&taxonomy);
             counts.add(&assignments);
+            counts.scenes = discovery.scenes().filter(|scenes| !scenes.all_alone()).map(Scenes::len);
             Found {
                 task,
                 taxonomy,
@@ -66,6 +67,7 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
                 ids: queries.ids,
                 labels: queries.labels,
                 assignments,
+                scenes: discovery.scenes().cloned(),
             }
         }
         Rows::Streamed(count) => {
@@ -121,13 +123,13 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
         };
         write_taxonomy(folder, taxonomy, &made)?;
     }
-    let (folder, unsure) = (sink.folder().map(Path::to_owned), sink.unsure());
+    let folder = sink.folder().map(Path::to_owned);
     let planned = sink.finish()?;
     if let Some(page) = page {
         page.commit()?;
     }
     if !global.quiet {
-        anstream::eprint!("{}", summary::text(taxonomy.entries(), unsure, &how, start.elapsed()));
+        anstream::eprint!("{}", summary::text(taxonomy, &found.counts, &how, start.elapsed()));
         if known_by.is_some_and(|known_by| known_by.is_little()) {
             anstream::eprintln!("More examples, or base classes (genus calibrate), make it surer.");
         }
@@ -196,30 +198,8 @@ pub(crate) struct Found {
     pub(crate) ids: Vec<String>,
     pub(crate) labels: Vec<Option<String>>,
     pub(crate) assignments: Vec<Assignment>,
-}
-
-/// How many items each category got.
-pub(crate) struct Counts {
-    pub(crate) items: Vec<u64>,
-    /// Those of them that are unsure.
-    pub(crate) unsure: Vec<u64>,
-}
-
-impl Counts {
-    pub(crate) fn new(taxonomy: &Taxonomy) -> Self {
-        let none = vec![0; taxonomy.entries().len()];
-        Self {
-            items: none.clone(),
-            unsure: none,
-        }
-    }
-
-    pub(crate) fn add(&mut self, assignments: &[Assignment]) {
-        for assignment in assignments {
-            self.items[assignment.category] += 1;
-            self.unsure[assignment.category] += u64::from(assignment.score.unsure);
-        }
-    }
+    /// Which of them are of one scene, where that was looked for among all of the pile.
+    pub(crate) scenes: Option<Scenes>,
 }
 
 /// The pile: in memory when it can be clustered at once, else to be read again block by block.
@@ -526,10 +506,17 @@ fn two_step(
     } else {
         Vec::new()
     };
+    // What is equal to an example has its label, as it has where all are clustered.
+    let shown = taxonomy.calibration().map(|_| support.shown());
     let mut counts = Counts::new(&taxonomy);
     let mut of_chosen = Vec::with_capacity(rows.len());
     stream.for_each(|first, block| {
         let mut found = taxonomy.assign(&block.features)?;
+        for (assignment, item) in found.iter_mut().zip(block.features.iter()) {
+            if let Some(class) = shown.as_ref().and_then(|shown| shown.class_of(item)) {
+                *assignment = taxonomy.put(item, class);
+            }
+        }
         while let Some(row) = rows.get(of_chosen.len()).filter(|&&row| row < first + block.len()) {
             let here = &mut found[row - first];
             if let Some(&decided) = decided.get(of_chosen.len()) {
@@ -538,7 +525,7 @@ fn two_step(
             of_chosen.push(*here);
         }
         counts.add(&found);
-        sink.write(&block.ids, &found, &taxonomy)?;
+        sink.write(&block.ids, &found, &taxonomy, None)?;
         bar.add(block.len() as u64);
         Ok(())
     })?;
@@ -550,6 +537,8 @@ fn two_step(
         ids: chosen.ids,
         labels: chosen.labels,
         assignments: of_chosen,
+        // They are known of the subset alone, and half a column says nothing.
+        scenes: None,
     })
 }
 

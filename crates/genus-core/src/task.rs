@@ -6,6 +6,7 @@ use crate::choice::choice;
 use crate::error::{FeatureError, TaskError};
 use crate::features::{Features, norm, scale_to_unit};
 use crate::linalg;
+use crate::scenes::Shown;
 
 /// Up to this many points the matrix of all dot products is kept (16 MiB) and shared by the methods of a task.
 pub(crate) const GRAM_LIMIT: usize = 2048;
@@ -57,6 +58,11 @@ impl Support {
     /// The class of every example.
     pub fn labels(&self) -> &[usize] {
         &self.labels
+    }
+
+    /// The classes of the examples, to be found by what is equal to one of them.
+    pub fn shown(&self) -> Shown {
+        Shown::new(&self.features, &self.labels)
     }
 
     /// The examples.
