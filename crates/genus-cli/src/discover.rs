@@ -109,7 +109,10 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let of_examples = CalibrationOrigin {
             encoder: pile.encoder.clone(),
-            fitted_on: format!("the examples of {}", examples_path(args).display()),
+            fitted_on: match examples.is_empty() {
+                true => format!("{}, without examples", examples_path(args).display()),
+                false => format!("the examples of {}", examples_path(args).display()),
+            },
             version: version.clone(),
             seed: global.seed,
         };
@@ -130,6 +133,9 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
     }
     if !global.quiet {
         anstream::eprint!("{}", summary::text(taxonomy, &found.counts, &how, start.elapsed()));
+        if examples.is_empty() {
+            anstream::eprintln!("There is no labelled example, so everything is new.");
+        }
         if known_by.is_some_and(|known_by| known_by.is_little()) {
             anstream::eprintln!("More examples, or base classes (genus calibrate), make it surer.");
         }
@@ -174,10 +180,10 @@ fn make_method(args: &Discover, global: &Global) -> Result<(Method, Option<Given
     Ok((Method::with(&args.method, &known)?, Some(given)))
 }
 
-/// Where the examples come from.
+/// Where the examples come from or, without any, the pile.
 fn examples_path(args: &Discover) -> &Path {
     let path = args.support.as_deref().or(args.table.as_deref());
-    path.unwrap_or(Path::new("the examples"))
+    path.or(args.query.as_deref()).unwrap_or(Path::new("the examples"))
 }
 
 /// The labelled examples, with what they are called.
@@ -186,6 +192,21 @@ pub(crate) struct Examples {
     pub(crate) ids: Vec<String>,
     /// The images that they are, where they are images.
     pub(crate) images: Vec<ImageItem>,
+}
+
+impl Examples {
+    /// No example of items with so many features.
+    fn none(dim: usize) -> Self {
+        Self {
+            support: Support::none(dim),
+            ids: Vec::new(),
+            images: Vec::new(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
 }
 
 /// What a discovery found: the categories of all items, and the items that were clustered.
@@ -222,14 +243,10 @@ fn read_input(args: &Discover, at_once: usize, global: &Global) -> Result<(Examp
     match (&args.table, &args.support, &args.query) {
         (Some(table), ..) => {
             let input = embedder.input(table, false)?;
-            let encoder = TableReader::open(input.path())?.encoder().map(str::to_owned);
+            let reader = TableReader::open(input.path())?;
+            let (encoder, dim) = (reader.encoder().map(str::to_owned), reader.dim());
+            drop(reader);
             let (labelled, rows) = read_mixed(&input, table, at_once, global)?;
-            let Some(labelled) = labelled else {
-                return Err(Failure::failed(format!(
-                    "{}: no item has a label; give some examples of at least two classes their label",
-                    table.display()
-                )));
-            };
             let pile = Pile {
                 input,
                 only_unlabelled: true,
@@ -238,18 +255,31 @@ fn read_input(args: &Discover, at_once: usize, global: &Global) -> Result<(Examp
             };
             // What has no label is not looked for among the examples.
             let images = pile.input.images().to_vec();
-            Ok((examples_of(table, labelled, images)?, pile))
+            let examples = match labelled {
+                Some(labelled) => examples_of(table, labelled, images)?,
+                None => Examples::none(dim),
+            };
+            Ok((examples, pile))
         }
-        (None, Some(support_path), Some(query)) => {
-            let given = embedder.input(support_path, true)?;
-            let examples = read_table(given.path())?;
-            let (made_by, examples) = (examples.encoder, examples.table);
+        (None, support, Some(query)) => {
+            let mut given = None;
+            if let Some(path) = support {
+                let input = embedder.input(path, true)?;
+                given = Some((path, read_table(input.path())?, input.images().to_vec()));
+            }
             let input = embedder.input(query, false)?;
             let reader = TableReader::open(input.path())?;
-            same_encoder((support_path, made_by.as_deref()), (query, reader.encoder()))?;
-            let encoder = made_by.or_else(|| reader.encoder().map(str::to_owned));
-            let examples = examples_of(support_path, examples, given.images().to_vec())?;
-            check_dim(support_path, examples.support.features().dim(), query, reader.dim())?;
+            let mut encoder = reader.encoder().map(str::to_owned);
+            let examples = match given {
+                Some((path, examples, images)) => {
+                    same_encoder((path, examples.encoder.as_deref()), (query, reader.encoder()))?;
+                    encoder = examples.encoder.or(encoder);
+                    let examples = examples_of(path, examples.table, images)?;
+                    check_dim(path, examples.support.features().dim(), query, reader.dim())?;
+                    examples
+                }
+                None => Examples::none(reader.dim()),
+            };
             let rows = match reader.rows() {
                 Some(rows) if rows > at_once as u64 => Rows::Streamed(usize::try_from(rows).unwrap_or(usize::MAX)),
                 _ => read_up_to(input.path(), at_once, global)?,
@@ -262,7 +292,9 @@ fn read_input(args: &Discover, at_once: usize, global: &Global) -> Result<(Examp
             };
             Ok((examples, pile))
         }
-        _ => Err(Failure::Usage("name one TABLE, or both --support and --query".into())),
+        _ => Err(Failure::Usage(
+            "name one TABLE, or --query and, where there are examples, --support".into(),
+        )),
     }
 }
 
@@ -570,6 +602,7 @@ impl<'a> KnownBy<'a> {
     fn text(&self) -> String {
         let detail = match (self.calibration.source(), self.shots) {
             (Source::Base, _) => String::new(),
+            (Source::Prior, (_, 0)) => ", for there is no example".to_owned(),
             (Source::Prior, (_, 1)) => ", for there is one example a class".to_owned(),
             (Source::Prior, _) => String::new(),
             (Source::Examples, (fewest, most)) if fewest == most => format!(", {most} a class"),

@@ -77,16 +77,21 @@ pub(crate) fn text(taxonomy: &Taxonomy, counts: &Counts, how: &str, time: Durati
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "{bold}{} {}{}: {} in {} known {}, {} in {} new {}{}{bold:#} {dim}({how}, {:.1} s){dim:#}",
+        "{bold}{} {}{}: {}{} in {} new {}{}{bold:#} {dim}({how}, {:.1} s){dim:#}",
         thousands(total),
         plural(total, "item", "items"),
         counts.scenes.map_or(String::new(), |count| {
             let count = count as u64;
             format!(", {} {}", thousands(count), plural(count, "scene", "scenes"))
         }),
-        thousands(sure(Kind::Known)),
-        of(Kind::Known).count(),
-        plural(of(Kind::Known).count() as u64, "class", "classes"),
+        match of(Kind::Known).count() as u64 {
+            0 => String::new(),
+            count => format!(
+                "{} in {count} known {}, ",
+                thousands(sure(Kind::Known)),
+                plural(count, "class", "classes")
+            ),
+        },
         thousands(sure(Kind::New)),
         of(Kind::New).count(),
         plural(of(Kind::New).count() as u64, "group", "groups"),

@@ -50,6 +50,19 @@ impl Support {
         })
     }
 
+    /// No example at all, of items with so many features: everything that is found is new.
+    ///
+    /// # Panics
+    /// When items have no features.
+    pub fn none(dim: usize) -> Self {
+        assert!(dim > 0, "items have features");
+        Self {
+            classes: Vec::new(),
+            labels: Vec::new(),
+            features: Features::from_finite(dim, Vec::new()),
+        }
+    }
+
     /// The names of the known classes.
     pub fn classes(&self) -> &[String] {
         &self.classes

@@ -11,7 +11,7 @@
   const parts = [];
   const classes = `your ${number(known.length)} ${plural(known.length, "class", "classes")}`;
   if (inKnown > 0) parts.push([n(number(inKnown)), ` ${plural(inKnown, "is", "are")} of ${classes}`]);
-  else parts.push([`none is of ${classes}`]);
+  else if (known.length > 0) parts.push([`none is of ${classes}`]);
   if (inNew > 0) parts.push([n(number(inNew)), ` ${plural(inNew, "forms", "form")} `, n(number(found.length)), ` new ${plural(found.length, "group", "groups")}`]);
   if (doubtful > 0) parts.push([n(number(doubtful)), ` ${plural(doubtful, "is", "are")} unsure`]);
   const sentence = [`Of ${things(total)}${inScenes(items.id.map((_, at) => at))}, `];
@@ -33,7 +33,7 @@
   });
   if (doubtful > 0) bar.append(el("span", { class: "doubt", style: { flexGrow: String(doubtful) }, title: `${things(doubtful)}, unsure` }));
   const key = el("div", { class: "key" },
-    el("span", null, el("i", { class: "swatch" }), "classes you named"),
+    known.length > 0 ? el("span", null, el("i", { class: "swatch" }), "classes you named") : null,
     found.length > 0 ? el("span", null, el("i", { class: "swatch new" }), "new groups") : null,
     doubtful > 0 ? el("span", null, el("i", { class: "swatch doubt" }), "unsure, put with their best guess") : null);
 

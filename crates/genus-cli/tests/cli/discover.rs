@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::support::{Folder, Item, Row, animals, bursts, csv, jsonl, npy, parse_csv, unlabelled, without_times};
+use super::support::{
+    Folder, Item, Row, animals, bursts, csv, jsonl, labelled, npy, parse_csv, unlabelled, without_times,
+};
 
 const FILES: &str = "discover --support support.csv --query pile.csv";
 
@@ -414,4 +416,76 @@ fn what_is_equal_to_an_example_has_its_label() {
             .filter(|row| row.category == "ant" && !row.id.starts_with("ant"));
         assert_eq!(others.count(), 2, "{options}");
     }
+}
+
+#[test]
+fn one_known_class_is_enough() {
+    let folder = Folder::with_animals();
+    let (support, _) = animals();
+    let bees: Vec<Item> = support.into_iter().filter(|item| item.label == "bee").collect();
+    folder.write("bees.csv", csv(&bees));
+    for (examples, options) in [(&bees[..], ""), (&bees[..1], ""), (&bees[..], "--subset 15")] {
+        folder.write("bees.csv", csv(examples));
+        let rows = folder
+            .genus(&format!("discover --support bees.csv --query pile.csv {options}"))
+            .rows();
+        assert_eq!(rows.len(), 20);
+        for row in &rows {
+            let (is_bee, called_bee) = (truth(row) == "bee", row.category == "bee");
+            assert_eq!(is_bee, called_bee, "{} examples {options} {row:?}", examples.len());
+        }
+    }
+}
+
+#[test]
+fn without_examples_everything_is_new() {
+    let folder = Folder::with_animals();
+    let outcome = folder.genus("discover --query pile.csv --out result").success();
+    assert!(
+        outcome.stderr.starts_with("20 items: 20 in 5 new groups, 0 unsure ("),
+        "{}",
+        outcome.stderr
+    );
+    assert!(
+        outcome
+            .stderr
+            .contains("\nThere is no labelled example, so everything is new.\n"),
+        "{}",
+        outcome.stderr
+    );
+    let rows = parse_csv(&folder.read("result/assignments.csv"));
+    let mut groups: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for row in &rows {
+        assert_eq!(row.kind, "new", "{row:?}");
+        groups.entry(truth(row)).or_default().insert(&row.category);
+    }
+    let found: BTreeSet<&BTreeSet<&str>> = groups.values().collect();
+    assert!(
+        groups.values().all(|own| own.len() == 1) && found.len() == 5,
+        "{groups:?}"
+    );
+    // One table without a label is the same, and the taxonomy takes further items.
+    assert_eq!(folder.genus("discover pile.csv").rows(), rows);
+    let again = folder.genus("assign --taxonomy result --query pile.csv").rows();
+    for (row, again) in rows.iter().zip(&again) {
+        assert_eq!(row.category, again.category);
+    }
+    // Where some are clustered and the others assigned, too.
+    let rows = folder.genus("discover --query pile.csv --subset 15").rows();
+    assert!(rows.len() == 20 && rows.iter().all(|row| row.kind != "known"));
+    // Nobody is told so in vain.
+    assert!(!folder.genus(FILES).stderr.contains("everything is new"));
+}
+
+#[test]
+fn a_pile_of_hundreds_needs_no_example_either() {
+    let folder = Folder::new();
+    let pile = labelled(12, 60);
+    folder.write("pile.csv", csv(&unlabelled(&pile)));
+    let outcome = folder.genus("discover --query pile.csv").success();
+    assert!(outcome.stderr.contains("everything is new"), "{}", outcome.stderr);
+    let rows = outcome.rows();
+    assert!(rows.len() == 720 && rows.iter().all(|row| row.kind != "known"));
+    let categories: BTreeSet<&str> = rows.iter().map(|row| row.category.as_str()).collect();
+    assert!((8..=16).contains(&categories.len()), "{categories:?}");
 }
