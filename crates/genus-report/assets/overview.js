@@ -63,7 +63,7 @@
     el("h1", { class: "lede" }, sentence), bar, key, glance(), facts);
   if (scenes.size > 0) {
     $("overview").append(el("p", { class: "note" },
-      `Copies, crops and frames of a burst are one scene. It says as much about a category as one ${data.things[0]}, and all of it is where it belongs.`));
+      `Copies, crops and frames of a burst are one scene. It counts like one ${data.things[0]}, and all of it goes to one category.`));
   }
   if (shown < total) {
     $("overview").append(el("p", { class: "note" },
