@@ -8,7 +8,9 @@ use genus_core::{
     Assignment, Calibration, CentreNorm, Discover as _, Discovery, Features, Scenes, Source, Stop, Subset, Support,
     Task, TaskError, Taxonomy,
 };
-use genus_data::{CalibrationOrigin, ImageItem, Origin, Table, TableReader, read_table, same_encoder, write_taxonomy};
+use genus_data::{
+    CalibrationOrigin, DataError, ImageItem, Origin, Table, TableReader, read_table, same_encoder, write_taxonomy,
+};
 use genus_lab::Progress;
 use genus_lab::training::trained_calibration;
 use genus_report::Made;
@@ -29,6 +31,8 @@ use crate::summary::{self, Counts};
 const AT_ONCE: usize = 20_000;
 /// The size of that subset.
 const SUBSET: usize = 5_000;
+/// The way out where examples are no examples.
+const WITHOUT_EXAMPLES: &str = "to sort without examples, leave out --support";
 
 pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
     let start = Instant::now();
@@ -265,7 +269,11 @@ fn read_input(args: &Discover, at_once: usize, global: &Global) -> Result<(Examp
             let mut given = None;
             if let Some(path) = support {
                 let input = embedder.input(path, true)?;
-                given = Some((path, read_table(input.path())?, input.images().to_vec()));
+                let examples = read_table(input.path()).map_err(|e| match e {
+                    DataError::NoRows { .. } => Failure::failed(format!("{e}; {WITHOUT_EXAMPLES}")),
+                    other => other.into(),
+                })?;
+                given = Some((path, examples, input.images().to_vec()));
             }
             let input = embedder.input(query, false)?;
             let reader = TableReader::open(input.path())?;
@@ -397,7 +405,7 @@ fn examples_of(path: &Path, table: Table, images: Vec<ImageItem>) -> Result<Exam
             label.ok_or_else(|| {
                 Failure::failed(format!(
                     "{}: item \"{id}\" has no label, and every row of --support needs one; if the file also holds the \
-                     pile, run `genus discover {0}`",
+                     pile, run `genus discover {0}`; {WITHOUT_EXAMPLES}",
                     path.display()
                 ))
             })

@@ -116,6 +116,13 @@ fn examples_without_a_label_are_named() {
         "genus discover support.csv",
     ];
     folder.discover_fails(FILES, &mentions);
+    // No example, or none with a label, is a mistake where examples were named.
+    folder.write("none.csv", "label,f0,f1,f2,f3,f4,f5,f6,f7\n");
+    folder.discover_fails(
+        "--support none.csv --query pile.csv",
+        &["none.csv has no rows", "leave out --support"],
+    );
+    folder.discover_fails("--support pile.csv --query pile.csv", &["leave out --support"]);
     // A table with nothing but labels.
     folder.write("full.csv", csv(&pile));
     folder.discover_fails("full.csv", &["full.csv", "every item has a label", "nothing to sort"]);
