@@ -132,13 +132,14 @@ def hugging_face(root, rows):
     data = load_dataset(str(root / "sorted"), cache_dir=cache)
     check("datasets: one part", list(data), ["train"])
     data = data["train"]
-    columns = ["category", "id", "image", "kind", "margin", "probability", "score"]
+    columns = ["category", "id", "image", "kind", "margin", "probability", "scene", "score"]
     check("datasets: the columns", sorted(data.column_names), columns)
     check("datasets: every item", set(data["id"]), set(rows))
     for found in data:
         row = rows[found["id"]]
         assert (found["category"], found["kind"]) == (row["category"], row["kind"]), (found, row)
         assert abs(found["score"] - float(row["score"])) < 1e-6
+        assert not row["scene"] or found["scene"] == int(row["scene"]), (found, row)
         original = Image.open(root / found["id"]).convert("RGB")
         assert found["image"].convert("RGB").tobytes() == original.tobytes(), found["id"]
     print("ok  datasets: every image, category and score is the right one")

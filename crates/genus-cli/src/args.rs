@@ -115,12 +115,13 @@ pub(crate) enum Command {
 #[command(
     override_usage = "\
 genus discover [OPTIONS] <TABLE>
-       genus discover [OPTIONS] --support <FILE|DIR> --query <FILE|DIR>",
+       genus discover [OPTIONS] [--support <FILE|DIR>] --query <FILE|DIR>",
     after_help = "\
 Examples:
   genus discover --support labelled/ --query photos/ --out result
   genus discover --support labelled/ --query photos/ --encoder dinov2-small
   genus discover --support labelled.npz --query pile.npy
+  genus discover --query photos/ --out result
   genus discover table.csv --out result --format parquet
   genus discover table.jsonl --out result --text caption --truth species
   genus discover table.parquet --calibration base.safetensors
@@ -132,21 +133,22 @@ Examples:
 With --out, DIR/report.html shows what was found: open it in a browser.
 
 Output (CSV to the standard output, or DIR/assignments.* with --out):
-  id,category,kind,score,margin,probability
+  id,category,kind,score,margin,probability,scene
   kind         known, new, or unsure where the category is only the best guess
   score        the cosine to the category's centre
   margin       its lead over the next category
-  probability  how likely the item belongs there, where a calibration says so"
+  probability  how likely the item belongs there, where a calibration says so
+  scene        the same for copies, crops and frames of a burst; empty where nobody looked"
 )]
 pub(crate) struct Discover {
     /// One table with labelled and unlabelled rows
     #[arg(value_name = "TABLE", conflicts_with_all = ["support", "query"], required_unless_present_any = ["support", "query"])]
     pub(crate) table: Option<PathBuf>,
-    /// The labelled examples: a feature file, or images
+    /// The labelled examples: a feature file, or images. One class is enough; without any, everything is new
     #[arg(long, short, value_name = "FILE|DIR", requires = "query")]
     pub(crate) support: Option<PathBuf>,
     /// The pile to sort: a feature file, or images
-    #[arg(long, value_name = "FILE|DIR", requires = "support")]
+    #[arg(long, value_name = "FILE|DIR")]
     pub(crate) query: Option<PathBuf>,
     /// The method and its parameters, as in shc:t=3; see `genus methods`
     #[arg(long, short, default_value = "calibrated", value_name = "METHOD")]

@@ -15,7 +15,7 @@ use crate::images::Embedder;
 use crate::next_steps::NextSteps;
 use crate::output::Sink;
 use crate::progress::Bar;
-use crate::summary::{self, plural, thousands};
+use crate::summary::{self, Counts, plural, thousands};
 
 pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
     let start = Instant::now();
@@ -57,15 +57,15 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
     if let Some(growth) = growth {
         let Grown {
             taxonomy,
+            counts,
             joined,
             waiting,
         } = growth.run(&query, &made, &mut sink, &bar)?;
-        let unsure = sink.unsure();
         let planned = sink.finish()?;
         drop(bar);
         if !global.quiet {
             let how = format!("grown from a taxonomy of {}", made.method);
-            anstream::eprint!("{}", summary::text(taxonomy.entries(), unsure, &how, start.elapsed()));
+            anstream::eprint!("{}", summary::text(&taxonomy, &counts, &how, start.elapsed()));
             if waiting > 0 {
                 let wait = plural(waiting as u64, "item waits for others", "items wait for others");
                 anstream::eprintln!("{} {wait} to agree with", thousands(waiting as u64));
@@ -81,18 +81,15 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
         }
         return planned.run(global);
     }
-    let mut counts = vec![0u64; taxonomy.entries().len()];
+    let mut counts = Counts::new(&taxonomy);
     blocks::for_each(query.path(), |block| {
         let assignments = taxonomy.assign(&block.features)?;
-        assignments
-            .iter()
-            .for_each(|assignment| counts[assignment.category] += 1);
-        sink.write(&block.ids, &assignments, &taxonomy)?;
+        counts.add(&assignments);
+        sink.write(&block.ids, &assignments, &taxonomy, None)?;
         bar.add(block.len() as u64);
         Ok(())
     })?;
     sink.plan(&query)?;
-    let unsure = sink.unsure();
     let planned = sink.finish()?;
     drop(bar);
     if !global.quiet {
@@ -101,8 +98,7 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
             (None, Some(given)) => format!("taxonomy of {}, calibrated {}", made.method, knowledge(given)),
             (None, None) => format!("taxonomy of {}", made.method),
         };
-        let taxonomy = taxonomy.with_items(&counts);
-        anstream::eprint!("{}", summary::text(taxonomy.entries(), unsure, &how, start.elapsed()));
+        anstream::eprint!("{}", summary::text(&taxonomy, &counts, &how, start.elapsed()));
     }
     planned.run(global)
 }

@@ -10,11 +10,11 @@ use genus_report::{Made, Pictures, Report, Slot};
 use genus_vision::Rgb;
 
 use crate::args::{Demo, Global};
-use crate::discover::{self, Counts};
+use crate::discover;
 use crate::failure::Failure;
 use crate::output::{self, Folder};
 use crate::report::{self, Seen};
-use crate::summary::{kind_style, thousands};
+use crate::summary::{Counts, kind_style, thousands};
 
 const METHODS: [&str; 6] = ["proto", "rankstat", "gcd", "shc", "ukc", "calibrated"];
 /// The method whose answer is drawn: the default.
@@ -101,6 +101,7 @@ fn page(demo: &DigitsTask, result: &DigitsResult, time: Duration, global: &Globa
         counts: &counts,
         stop: result.discovery.stop(),
         assignments: &assignments,
+        scenes: result.discovery.scenes(),
         ids: &ids,
         examples: &examples,
         truths: Some(&truths),

@@ -5,10 +5,12 @@ use std::time::Instant;
 
 use genus_core::methods::{self, Method};
 use genus_core::{
-    Assignment, Calibration, CentreNorm, Discover as _, Discovery, Features, Source, Stop, Subset, Support, Task,
-    TaskError, Taxonomy,
+    Assignment, Calibration, CentreNorm, Discover as _, Discovery, Features, Scenes, Source, Stop, Subset, Support,
+    Task, TaskError, Taxonomy,
 };
-use genus_data::{CalibrationOrigin, ImageItem, Origin, Table, TableReader, read_table, same_encoder, write_taxonomy};
+use genus_data::{
+    CalibrationOrigin, DataError, ImageItem, Origin, Table, TableReader, read_table, same_encoder, write_taxonomy,
+};
 use genus_lab::Progress;
 use genus_lab::training::trained_calibration;
 use genus_report::Made;
@@ -23,12 +25,14 @@ use crate::next_steps::NextSteps;
 use crate::output::Sink;
 use crate::progress::Bar;
 use crate::report;
-use crate::summary;
+use crate::summary::{self, Counts};
 
 /// With more queries than this a subset is clustered and the rest assigned.
 const AT_ONCE: usize = 20_000;
 /// The size of that subset.
 const SUBSET: usize = 5_000;
+/// The way out where examples are no examples.
+const WITHOUT_EXAMPLES: &str = "to sort without examples, leave out --support";
 
 pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
     let start = Instant::now();
@@ -55,9 +59,10 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
             let discovery = working(global, || method.discover(&task))?;
             let taxonomy = Taxonomy::from_discovery(task.classes(), &discovery);
             let assignments = assignments(&discovery, &taxonomy);
-            sink.write(&queries.ids, &assignments, &taxonomy)?;
+            sink.write(&queries.ids, &assignments, &taxonomy, discovery.scenes())?;
             let mut counts = Counts::new(&taxonomy);
             counts.add(&assignments);
+            counts.scenes = discovery.scenes().filter(|scenes| !scenes.all_alone()).map(Scenes::len);
             Found {
                 task,
                 taxonomy,
@@ -66,6 +71,7 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
                 ids: queries.ids,
                 labels: queries.labels,
                 assignments,
+                scenes: discovery.scenes().cloned(),
             }
         }
         Rows::Streamed(count) => {
@@ -107,7 +113,10 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let of_examples = CalibrationOrigin {
             encoder: pile.encoder.clone(),
-            fitted_on: format!("the examples of {}", examples_path(args).display()),
+            fitted_on: match examples.is_empty() {
+                true => format!("{}, without examples", examples_path(args).display()),
+                false => format!("the examples of {}", examples_path(args).display()),
+            },
             version: version.clone(),
             seed: global.seed,
         };
@@ -121,13 +130,16 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
         };
         write_taxonomy(folder, taxonomy, &made)?;
     }
-    let (folder, unsure) = (sink.folder().map(Path::to_owned), sink.unsure());
+    let folder = sink.folder().map(Path::to_owned);
     let planned = sink.finish()?;
     if let Some(page) = page {
         page.commit()?;
     }
     if !global.quiet {
-        anstream::eprint!("{}", summary::text(taxonomy.entries(), unsure, &how, start.elapsed()));
+        anstream::eprint!("{}", summary::text(taxonomy, &found.counts, &how, start.elapsed()));
+        if examples.is_empty() {
+            anstream::eprintln!("There is no labelled example, so everything is new.");
+        }
         if known_by.is_some_and(|known_by| known_by.is_little()) {
             anstream::eprintln!("More examples, or base classes (genus calibrate), make it surer.");
         }
@@ -172,10 +184,10 @@ fn make_method(args: &Discover, global: &Global) -> Result<(Method, Option<Given
     Ok((Method::with(&args.method, &known)?, Some(given)))
 }
 
-/// Where the examples come from.
+/// Where the examples come from or, without any, the pile.
 fn examples_path(args: &Discover) -> &Path {
     let path = args.support.as_deref().or(args.table.as_deref());
-    path.unwrap_or(Path::new("the examples"))
+    path.or(args.query.as_deref()).unwrap_or(Path::new("the examples"))
 }
 
 /// The labelled examples, with what they are called.
@@ -184,6 +196,21 @@ pub(crate) struct Examples {
     pub(crate) ids: Vec<String>,
     /// The images that they are, where they are images.
     pub(crate) images: Vec<ImageItem>,
+}
+
+impl Examples {
+    /// No example of items with so many features.
+    fn none(dim: usize) -> Self {
+        Self {
+            support: Support::none(dim),
+            ids: Vec::new(),
+            images: Vec::new(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
 }
 
 /// What a discovery found: the categories of all items, and the items that were clustered.
@@ -196,30 +223,8 @@ pub(crate) struct Found {
     pub(crate) ids: Vec<String>,
     pub(crate) labels: Vec<Option<String>>,
     pub(crate) assignments: Vec<Assignment>,
-}
-
-/// How many items each category got.
-pub(crate) struct Counts {
-    pub(crate) items: Vec<u64>,
-    /// Those of them that are unsure.
-    pub(crate) unsure: Vec<u64>,
-}
-
-impl Counts {
-    pub(crate) fn new(taxonomy: &Taxonomy) -> Self {
-        let none = vec![0; taxonomy.entries().len()];
-        Self {
-            items: none.clone(),
-            unsure: none,
-        }
-    }
-
-    pub(crate) fn add(&mut self, assignments: &[Assignment]) {
-        for assignment in assignments {
-            self.items[assignment.category] += 1;
-            self.unsure[assignment.category] += u64::from(assignment.score.unsure);
-        }
-    }
+    /// Which of them are of one scene, where that was looked for among all of the pile.
+    pub(crate) scenes: Option<Scenes>,
 }
 
 /// The pile: in memory when it can be clustered at once, else to be read again block by block.
@@ -242,14 +247,10 @@ fn read_input(args: &Discover, at_once: usize, global: &Global) -> Result<(Examp
     match (&args.table, &args.support, &args.query) {
         (Some(table), ..) => {
             let input = embedder.input(table, false)?;
-            let encoder = TableReader::open(input.path())?.encoder().map(str::to_owned);
+            let reader = TableReader::open(input.path())?;
+            let (encoder, dim) = (reader.encoder().map(str::to_owned), reader.dim());
+            drop(reader);
             let (labelled, rows) = read_mixed(&input, table, at_once, global)?;
-            let Some(labelled) = labelled else {
-                return Err(Failure::failed(format!(
-                    "{}: no item has a label; give some examples of at least two classes their label",
-                    table.display()
-                )));
-            };
             let pile = Pile {
                 input,
                 only_unlabelled: true,
@@ -258,18 +259,35 @@ fn read_input(args: &Discover, at_once: usize, global: &Global) -> Result<(Examp
             };
             // What has no label is not looked for among the examples.
             let images = pile.input.images().to_vec();
-            Ok((examples_of(table, labelled, images)?, pile))
+            let examples = match labelled {
+                Some(labelled) => examples_of(table, labelled, images)?,
+                None => Examples::none(dim),
+            };
+            Ok((examples, pile))
         }
-        (None, Some(support_path), Some(query)) => {
-            let given = embedder.input(support_path, true)?;
-            let examples = read_table(given.path())?;
-            let (made_by, examples) = (examples.encoder, examples.table);
+        (None, support, Some(query)) => {
+            let mut given = None;
+            if let Some(path) = support {
+                let input = embedder.input(path, true)?;
+                let examples = read_table(input.path()).map_err(|e| match e {
+                    DataError::NoRows { .. } => Failure::failed(format!("{e}; {WITHOUT_EXAMPLES}")),
+                    other => other.into(),
+                })?;
+                given = Some((path, examples, input.images().to_vec()));
+            }
             let input = embedder.input(query, false)?;
             let reader = TableReader::open(input.path())?;
-            same_encoder((support_path, made_by.as_deref()), (query, reader.encoder()))?;
-            let encoder = made_by.or_else(|| reader.encoder().map(str::to_owned));
-            let examples = examples_of(support_path, examples, given.images().to_vec())?;
-            check_dim(support_path, examples.support.features().dim(), query, reader.dim())?;
+            let mut encoder = reader.encoder().map(str::to_owned);
+            let examples = match given {
+                Some((path, examples, images)) => {
+                    same_encoder((path, examples.encoder.as_deref()), (query, reader.encoder()))?;
+                    encoder = examples.encoder.or(encoder);
+                    let examples = examples_of(path, examples.table, images)?;
+                    check_dim(path, examples.support.features().dim(), query, reader.dim())?;
+                    examples
+                }
+                None => Examples::none(reader.dim()),
+            };
             let rows = match reader.rows() {
                 Some(rows) if rows > at_once as u64 => Rows::Streamed(usize::try_from(rows).unwrap_or(usize::MAX)),
                 _ => read_up_to(input.path(), at_once, global)?,
@@ -282,7 +300,9 @@ fn read_input(args: &Discover, at_once: usize, global: &Global) -> Result<(Examp
             };
             Ok((examples, pile))
         }
-        _ => Err(Failure::Usage("name one TABLE, or both --support and --query".into())),
+        _ => Err(Failure::Usage(
+            "name one TABLE, or --query and, where there are examples, --support".into(),
+        )),
     }
 }
 
@@ -385,7 +405,7 @@ fn examples_of(path: &Path, table: Table, images: Vec<ImageItem>) -> Result<Exam
             label.ok_or_else(|| {
                 Failure::failed(format!(
                     "{}: item \"{id}\" has no label, and every row of --support needs one; if the file also holds the \
-                     pile, run `genus discover {0}`",
+                     pile, run `genus discover {0}`; {WITHOUT_EXAMPLES}",
                     path.display()
                 ))
             })
@@ -526,10 +546,17 @@ fn two_step(
     } else {
         Vec::new()
     };
+    // What is equal to an example has its label, as it has where all are clustered.
+    let shown = taxonomy.calibration().map(|_| support.shown());
     let mut counts = Counts::new(&taxonomy);
     let mut of_chosen = Vec::with_capacity(rows.len());
     stream.for_each(|first, block| {
         let mut found = taxonomy.assign(&block.features)?;
+        for (assignment, item) in found.iter_mut().zip(block.features.iter()) {
+            if let Some(class) = shown.as_ref().and_then(|shown| shown.class_of(item)) {
+                *assignment = taxonomy.put(item, class);
+            }
+        }
         while let Some(row) = rows.get(of_chosen.len()).filter(|&&row| row < first + block.len()) {
             let here = &mut found[row - first];
             if let Some(&decided) = decided.get(of_chosen.len()) {
@@ -538,7 +565,7 @@ fn two_step(
             of_chosen.push(*here);
         }
         counts.add(&found);
-        sink.write(&block.ids, &found, &taxonomy)?;
+        sink.write(&block.ids, &found, &taxonomy, None)?;
         bar.add(block.len() as u64);
         Ok(())
     })?;
@@ -550,6 +577,8 @@ fn two_step(
         ids: chosen.ids,
         labels: chosen.labels,
         assignments: of_chosen,
+        // They are known of the subset alone, and half a column says nothing.
+        scenes: None,
     })
 }
 
@@ -581,6 +610,7 @@ impl<'a> KnownBy<'a> {
     fn text(&self) -> String {
         let detail = match (self.calibration.source(), self.shots) {
             (Source::Base, _) => String::new(),
+            (Source::Prior, (_, 0)) => ", for there is no example".to_owned(),
             (Source::Prior, (_, 1)) => ", for there is one example a class".to_owned(),
             (Source::Prior, _) => String::new(),
             (Source::Examples, (fewest, most)) if fewest == most => format!(", {most} a class"),

@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::images::Input;
 use crate::output::{Folder, Sink};
 use crate::progress::Bar;
+use crate::summary::Counts;
 
 /// The feature file of the items that wait, beside the taxonomy.
 const WAITING: &str = "waiting.npz";
@@ -30,8 +31,10 @@ pub(crate) struct Growth {
 
 /// What came of the items of a file.
 pub(crate) struct Grown {
-    /// The categories, with the numbers of these items.
+    /// The categories.
     pub(crate) taxonomy: Taxonomy,
+    /// How many of the items each has.
+    pub(crate) counts: Counts,
     /// How many items of earlier files have joined a category.
     pub(crate) joined: usize,
     /// How many items wait.
@@ -101,7 +104,7 @@ impl Growth {
             }
         }
         let taxonomy = self.stream.taxonomy();
-        sink.write(&ids, &places, &taxonomy)?;
+        sink.write(&ids, &places, &taxonomy, None)?;
         sink.plan(items)?;
         let made = Origin {
             growing: Some(Growing {
@@ -114,10 +117,11 @@ impl Growth {
         self.write_joined(&joined, &taxonomy)?;
         write_taxonomy(self.folder.path(), &taxonomy, &made)?;
         self.folder.keep();
-        let mut counts = vec![0; taxonomy.entries().len()];
-        places.iter().for_each(|place| counts[place.category] += 1);
+        let mut counts = Counts::new(&taxonomy);
+        counts.add(&places);
         Ok(Grown {
-            taxonomy: taxonomy.with_items(&counts),
+            taxonomy,
+            counts,
             joined: joined.len(),
             waiting: self.waiting.len(),
         })
@@ -174,6 +178,7 @@ impl Growth {
                 category: &entry.name,
                 kind: entry.kind,
                 score: place.score,
+                scene: None,
             })?;
         }
         Ok(writer.finish()?)

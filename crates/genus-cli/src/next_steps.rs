@@ -70,6 +70,7 @@ impl NextSteps {
             category: row.category.to_owned(),
             kind: row.kind,
             score: row.score,
+            scene: row.scene,
         });
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use genus_core::{Assignment, Taxonomy};
+use genus_core::{Assignment, Scenes, Taxonomy};
 use genus_data::{AssignmentRow, AssignmentWriter, Format};
 
 use crate::args;
@@ -25,8 +25,6 @@ pub(crate) struct Sink {
     /// None until there is something to write to the standard output: a run that fails prints no header.
     writer: Option<AssignmentWriter>,
     folder: Option<Folder>,
-    /// How many of the items written are unsure; none when no method judged them.
-    unsure: Option<u64>,
     next: Option<NextSteps>,
     planned: Planned,
 }
@@ -45,7 +43,6 @@ impl Sink {
                 format,
                 writer: None,
                 folder: None,
-                unsure: None,
                 next,
                 planned: Planned::default(),
             });
@@ -56,35 +53,32 @@ impl Sink {
             format,
             writer: Some(AssignmentWriter::create(file, format)?),
             folder: Some(folder),
-            unsure: None,
             next,
             planned: Planned::default(),
         })
     }
 
-    /// Writes where some items went.
+    /// Writes where some items went, and their scenes where these were looked for among all items.
     pub(crate) fn write(
         &mut self,
         ids: &[String],
         assignments: &[Assignment],
         taxonomy: &Taxonomy,
+        scenes: Option<&Scenes>,
     ) -> Result<(), Failure> {
-        for (id, assignment) in ids.iter().zip(assignments) {
+        for (at, (id, assignment)) in ids.iter().zip(assignments).enumerate() {
             let entry = &taxonomy.entries()[assignment.category];
-            let score = assignment.score;
             let row = AssignmentRow {
                 id,
                 category: &entry.name,
                 kind: entry.kind,
-                score,
+                score: assignment.score,
+                scene: scenes.map(|scenes| scenes.of()[at] + 1),
             };
             match &mut self.next {
                 // Nothing is written before it is clear that everything can be.
                 Some(next) => next.note(&row),
                 None => self.write_row(&row)?,
-            }
-            if score.probability.is_some() {
-                *self.unsure.get_or_insert(0) += u64::from(score.unsure);
             }
         }
         Ok(())
@@ -99,11 +93,6 @@ impl Sink {
             }
         };
         Ok(writer.write(row)?)
-    }
-
-    /// How many of the items written so far are unsure, if anything said how likely they are.
-    pub(crate) fn unsure(&self) -> Option<u64> {
-        self.unsure
     }
 
     /// The folder, if results go into one.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use genus_core::explain::{CategoryTree, confusable, nearest_categories, rivals};
 use genus_core::projection::Projection;
-use genus_core::{Assignment, Features, MergeTree, Stop, Task, Taxonomy};
+use genus_core::{Assignment, Features, MergeTree, Scenes, Stop, Task, Taxonomy};
 use genus_data::{AtomicFile, DataError, ImageItem, for_each_cell};
 use genus_lab::{Progress as _, image_source};
 use genus_report::{Category, Example, Item, Made, Pictures, Report, Slot, Truth, Why};
@@ -14,10 +14,11 @@ use genus_vision::{Limits, decode};
 use rayon::prelude::*;
 
 use crate::args::{Discover, Global};
-use crate::discover::{Counts, Examples, Found};
+use crate::discover::{Examples, Found};
 use crate::failure::Failure;
 use crate::images::limits;
 use crate::progress::Bar;
+use crate::summary::Counts;
 
 /// The name of the page.
 pub(crate) const FILE: &str = "report.html";
@@ -84,6 +85,7 @@ impl Wanted {
             counts: &found.counts,
             stop: found.stop,
             assignments: &found.assignments,
+            scenes: found.scenes.as_ref(),
             ids: &found.ids,
             examples: &examples.ids,
             truths: truths.as_deref(),
@@ -156,6 +158,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) counts: &'a Counts,
     pub(crate) stop: Stop,
     pub(crate) assignments: &'a [Assignment],
+    /// Which items are of one scene, where that was looked for.
+    pub(crate) scenes: Option<&'a Scenes>,
     pub(crate) ids: &'a [String],
     /// What the examples are called.
     pub(crate) examples: &'a [String],
@@ -218,6 +222,7 @@ pub(crate) fn describe(seen: &Seen) -> Report {
         text: None,
         picture: None,
         truth: judged.as_ref().and_then(|(_, numbers)| numbers[at]),
+        scene: seen.scenes.map(|scenes| scenes.of()[at]),
     });
     let labels = task.support_labels().iter().enumerate();
     let examples = labels.map(|(at, &class)| Example {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use genus_core::{Kind, TaxonomyEntry};
+use genus_core::{Assignment, Kind, Taxonomy};
 
 /// Categories listed before the rest is summed up.
 const LISTED: usize = 24;
@@ -25,16 +25,49 @@ pub(crate) fn bytes(count: u64) -> String {
     }
 }
 
-/// The categories with their sizes: known classes in order, new groups from large to small; and how many items are unsure,
-/// where that is known.
-pub(crate) fn text(entries: &[TaxonomyEntry], unsure: Option<u64>, how: &str, time: Duration) -> String {
-    let of = |kind: Kind| entries.iter().filter(move |entry| entry.kind == kind);
-    let items = |kind: Kind| of(kind).map(|entry| entry.items).sum::<u64>();
-    let total = items(Kind::Known) + items(Kind::New);
-    let largest = entries.iter().map(|entry| entry.items).max().unwrap_or(0).max(1);
-    let shown = entries.iter().take(LISTED);
-    let name_width = shown
-        .clone()
+/// How many items each category got.
+pub(crate) struct Counts {
+    pub(crate) items: Vec<u64>,
+    /// Those of them that are unsure.
+    pub(crate) unsure: Vec<u64>,
+    /// Whether anything said how likely the items are.
+    judged: bool,
+    /// How many scenes the items are, where some are of one.
+    pub(crate) scenes: Option<usize>,
+}
+
+impl Counts {
+    pub(crate) fn new(taxonomy: &Taxonomy) -> Self {
+        let none = vec![0; taxonomy.entries().len()];
+        Self {
+            items: none.clone(),
+            unsure: none,
+            judged: false,
+            scenes: None,
+        }
+    }
+
+    pub(crate) fn add(&mut self, assignments: &[Assignment]) {
+        for Assignment { category, score } in assignments {
+            self.items[*category] += 1;
+            self.unsure[*category] += u64::from(score.unsure);
+            self.judged |= score.probability.is_some();
+        }
+    }
+}
+
+/// How many items are surely in known classes and in new groups and how many are unsure, which together are all of them; and
+/// the categories with their sizes, known classes in order, new groups from large to small.
+pub(crate) fn text(taxonomy: &Taxonomy, counts: &Counts, how: &str, time: Duration) -> String {
+    let entries = taxonomy.entries();
+    let of = |kind: Kind| (0..entries.len()).filter(move |&at| entries[at].kind == kind);
+    let sure = |kind: Kind| of(kind).map(|at| counts.items[at] - counts.unsure[at]).sum::<u64>();
+    let total: u64 = counts.items.iter().sum();
+    let unsure: u64 = counts.unsure.iter().sum();
+    let largest = counts.items.iter().copied().max().unwrap_or(0).max(1);
+    let listed = entries.len().min(LISTED);
+    let name_width = entries[..listed]
+        .iter()
         .map(|entry| entry.name.chars().count())
         .max()
         .unwrap_or(0)
@@ -44,33 +77,54 @@ pub(crate) fn text(entries: &[TaxonomyEntry], unsure: Option<u64>, how: &str, ti
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "{bold}{} {}: {} in {} known {}, {} in {} new {}{}{bold:#} {dim}({how}, {:.1} s){dim:#}",
+        "{bold}{} {}{}: {}{} in {} new {}{}{bold:#} {dim}({how}, {:.1} s){dim:#}",
         thousands(total),
         plural(total, "item", "items"),
-        thousands(items(Kind::Known)),
-        of(Kind::Known).count(),
-        plural(of(Kind::Known).count() as u64, "class", "classes"),
-        thousands(items(Kind::New)),
+        counts.scenes.map_or(String::new(), |count| {
+            let count = count as u64;
+            format!(", {} {}", thousands(count), plural(count, "scene", "scenes"))
+        }),
+        match of(Kind::Known).count() as u64 {
+            0 => String::new(),
+            count => format!(
+                "{} in {count} known {}, ",
+                thousands(sure(Kind::Known)),
+                plural(count, "class", "classes")
+            ),
+        },
+        thousands(sure(Kind::New)),
         of(Kind::New).count(),
         plural(of(Kind::New).count() as u64, "group", "groups"),
-        unsure.map_or(String::new(), |count| format!(", {} unsure", thousands(count))),
+        match counts.judged {
+            true => format!(", {} unsure", thousands(unsure)),
+            false => String::new(),
+        },
         time.as_secs_f64(),
     );
-    for entry in shown {
+    for (at, entry) in entries[..listed].iter().enumerate() {
         let colour = kind_style(entry.kind);
-        let length = (entry.items as usize * BAR).div_ceil(largest as usize);
-        let _ = writeln!(
+        let length = (counts.items[at] as usize * BAR).div_ceil(largest as usize);
+        let _ = write!(
             text,
             "  {colour}{:<5}{colour:#} {:<name_width$} {:>9} {colour}{}{colour:#}",
             entry.kind,
             clipped(&entry.name, name_width),
-            thousands(entry.items),
+            thousands(counts.items[at]),
             "█".repeat(length),
         );
+        let _ = match counts.unsure[at] {
+            0 => writeln!(text),
+            count => writeln!(text, " {dim}{} unsure{dim:#}", thousands(count)),
+        };
     }
-    if let Some(rest) = entries.get(LISTED..).filter(|rest| !rest.is_empty()) {
-        let items: u64 = rest.iter().map(|entry| entry.items).sum();
-        let _ = writeln!(text, "  … and {} more with {} items", rest.len(), thousands(items));
+    if listed < entries.len() {
+        let items: u64 = counts.items[listed..].iter().sum();
+        let _ = writeln!(
+            text,
+            "  … and {} more with {} items",
+            entries.len() - listed,
+            thousands(items)
+        );
     }
     text
 }

@@ -81,8 +81,12 @@ pub enum TaskError {
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum DiscoverError {
-    /// A method that compares known classes with each other was given one.
-    #[error("{method} needs at least {needed} known classes to find its limit, and there {are} {found}", are = if *found == 1 { "is" } else { "are" })]
+    /// A method that goes by known classes was given fewer than it needs.
+    #[error(
+        "{method} needs at least {needed} known {classes} to find its limit, and there {are} {found}",
+        classes = if *needed == 1 { "class" } else { "classes" },
+        are = if *found == 1 { "is" } else { "are" }
+    )]
     TooFewClasses {
         /// The method.
         method: &'static str,

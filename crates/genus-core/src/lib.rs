@@ -58,7 +58,7 @@ pub use error::{CalibrationError, DiscoverError, FeatureError, ParameterError, T
 pub use features::Features;
 pub use methods::Discover;
 pub use real_time::{RealTime, Rule};
-pub use scenes::{Scenes, scenes};
+pub use scenes::{Scenes, Shown, scenes};
 pub use stream::{Observation, Place, Stream};
 pub use task::{Prototypes, Support, Task};
 pub use taxonomy::{Assignment, Refinement, Taxonomy, TaxonomyEntry};

@@ -8,7 +8,7 @@ use crate::calibration::Knowledge;
 use crate::discovery::{Category, Score};
 use crate::error::{DiscoverError, FeatureError, TaskError};
 use crate::features::{Features, scale_to_unit};
-use crate::methods::{BoostBlock, RankStat};
+use crate::methods::{BoostBlock, RankStat, check_known};
 use crate::task::Task;
 use crate::taxonomy::{Assignment, Taxonomy};
 
@@ -44,10 +44,14 @@ pub struct RealTime {
     keys: Vec<Vec<usize>>,
 }
 
+/// What errors call it.
+const NAME: &str = "the real-time rule";
+
 impl RealTime {
     /// Prepares a rule for the known classes of a task.
     pub fn new(task: &Task, rule: Rule) -> Result<Self, DiscoverError> {
         let known = task.known();
+        check_known(NAME, 1, known)?;
         let mut limit = (f32::NEG_INFINITY, 0);
         let mut keys = Vec::new();
         let mut calibrated = None;
@@ -61,12 +65,8 @@ impl RealTime {
                 block,
                 min_similarity,
             } => {
-                if known < 2 && min_similarity.is_none() {
-                    return Err(DiscoverError::TooFewClasses {
-                        method: "the real-time rule",
-                        needed: 2,
-                        found: known,
-                    });
+                if min_similarity.is_none() {
+                    check_known(NAME, 2, known)?;
                 }
                 let block = block.size(task);
                 for a in 0..known {

@@ -1,5 +1,6 @@
 //! Which items show one scene: copies, crops, the frames of a burst. They say no more of a category than one of them.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::cluster::neighbours::{Near, nearest, order};
@@ -255,6 +256,39 @@ impl QueryScenes {
         let queries = Features::from_finite(task.dim(), task.points().values()[task.known() * task.dim()..].to_vec());
         Some(task.with_unit_queries(&self.scenes.collapse(&queries)))
     }
+}
+
+/// The classes of labelled examples, to be found by what is equal to one of them.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// The class by the bits of a row; none where equal examples disagree.
+    classes: HashMap<Vec<u32>, Option<usize>>,
+}
+
+impl Shown {
+    /// Takes the class of every example.
+    ///
+    /// # Panics
+    /// When there is not one label a row.
+    pub fn new(examples: &Features, labels: &[usize]) -> Self {
+        assert_eq!(examples.rows(), labels.len(), "one label a row");
+        let mut classes = HashMap::new();
+        for (row, &label) in examples.iter().zip(labels) {
+            let class = classes.entry(bits(row)).or_insert(Some(label));
+            *class = class.filter(|&class| class == label);
+        }
+        Self { classes }
+    }
+
+    /// The class of the examples that are equal to an item, if there are any and they agree.
+    pub fn class_of(&self, item: &[f32]) -> Option<usize> {
+        self.classes.get(&bits(item)).copied().flatten()
+    }
+}
+
+/// What is the same for equal rows: zeros of either sign are equal.
+fn bits(row: &[f32]) -> Vec<u32> {
+    row.iter().map(|value| (value + 0.0).to_bits()).collect()
 }
 
 /// Items with equal rows.

@@ -6,6 +6,7 @@ use crate::choice::choice;
 use crate::error::{FeatureError, TaskError};
 use crate::features::{Features, norm, scale_to_unit};
 use crate::linalg;
+use crate::scenes::Shown;
 
 /// Up to this many points the matrix of all dot products is kept (16 MiB) and shared by the methods of a task.
 pub(crate) const GRAM_LIMIT: usize = 2048;
@@ -49,6 +50,19 @@ impl Support {
         })
     }
 
+    /// No example at all, of items with so many features: everything that is found is new.
+    ///
+    /// # Panics
+    /// When items have no features.
+    pub fn none(dim: usize) -> Self {
+        assert!(dim > 0, "items have features");
+        Self {
+            classes: Vec::new(),
+            labels: Vec::new(),
+            features: Features::from_finite(dim, Vec::new()),
+        }
+    }
+
     /// The names of the known classes.
     pub fn classes(&self) -> &[String] {
         &self.classes
@@ -57,6 +71,11 @@ impl Support {
     /// The class of every example.
     pub fn labels(&self) -> &[usize] {
         &self.labels
+    }
+
+    /// The classes of the examples, to be found by what is equal to one of them.
+    pub fn shown(&self) -> Shown {
+        Shown::new(&self.features, &self.labels)
     }
 
     /// The examples.

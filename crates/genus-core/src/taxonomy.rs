@@ -277,6 +277,23 @@ impl Taxonomy {
         Ok(blocks.concat())
     }
 
+    /// The assignment of an item to a category that is known to be its own: how well it fits, and no doubt.
+    ///
+    /// # Panics
+    /// When there is no such category, or the item has another number of features.
+    pub fn put(&self, item: &[f32], category: usize) -> Assignment {
+        assert!(category < self.entries.len(), "one of the categories");
+        assert_eq!(item.len(), self.centres.dim(), "an item as wide as the centres");
+        let mut row = self.in_space(item).into_owned();
+        scale_to_unit(&mut row);
+        let mut score = Score::of(
+            category,
+            linalg::dots(&row, self.centres.values(), row.len()).into_iter(),
+        );
+        score.probability = self.fitting.as_ref().map(|_| 1.0);
+        Assignment { category, score }
+    }
+
     /// Assigns a few rows, the first of which has this number.
     fn assign_block(&self, rows: &[f32], first: usize) -> Result<Vec<Assignment>, TaskError> {
         let (dim, count) = (self.centres.dim(), self.entries.len());

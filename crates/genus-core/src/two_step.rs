@@ -8,6 +8,7 @@ use crate::error::DiscoverError;
 use crate::features::Features;
 use crate::methods::Discover;
 use crate::rng::Rng;
+use crate::scenes::Shown;
 use crate::task::Task;
 use crate::taxonomy::{Assignment, Taxonomy};
 
@@ -110,6 +111,15 @@ impl<M: Discover> Discover for TwoStep<M> {
             for (&row, (&category, &score)) in rows.iter().zip(first.categories().iter().zip(first.scores())) {
                 let category = taxonomy.index_of(category);
                 assignments[row] = Assignment { category, score };
+            }
+        }
+        if first.fitting().is_some() {
+            // What is equal to an example has its label, as it has where all are clustered.
+            let shown = Shown::new(task.support(), task.support_labels());
+            for (assignment, item) in assignments.iter_mut().zip(queries.chunks_exact(dim)) {
+                if let Some(class) = shown.class_of(item) {
+                    *assignment = taxonomy.put(item, class);
+                }
             }
         }
         let whole = Discovery::from_assignments(&first, &assignments, &taxonomy);

@@ -5,12 +5,15 @@ mod common;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use common::{Cloud, Recipe};
+use common::{Cloud, Recipe, Rng};
 use genus_core::methods::{
     Attach, BoostBlock, Calibrated, Gcd, KeyOrder, Linkage, METHODS, Method, MethodError, NumberOfCategories, RankStat,
     ReferenceSize, Remainder, Shc, SmallKnown, StopAt, Ukc,
 };
-use genus_core::{CalibrationSettings, Centre, Discover, Discovery, Eagerness, Knowledge, MergeTree, Task};
+use genus_core::{
+    CalibrationSettings, Centre, Discover, DiscoverError, Discovery, Eagerness, Features, Knowledge, MergeTree,
+    Support, Task,
+};
 
 /// Tasks on some of which every parameter makes a difference.
 fn tasks() -> Vec<Task> {
@@ -445,4 +448,37 @@ fn a_method_shows_the_text_it_was_built_from() {
     let method = Method::parse("ukc:alpha=1.3", 0).unwrap();
     assert_eq!(method.spec(), "ukc:alpha=1.3");
     assert_eq!(format!("{method:?}"), "Method(\"ukc:alpha=1.3\")");
+}
+
+#[test]
+fn without_examples_everything_is_new_or_the_method_says_what_it_needs() {
+    let mut rng = Rng::new(77);
+    let centres: Vec<Vec<f32>> = (0..5).map(|_| (0..24).map(|_| rng.normal() as f32).collect()).collect();
+    let rows = (0..100).map(|at| -> Vec<f32> {
+        let centre = &centres[at % 5];
+        centre.iter().map(|v| v + 0.3 * rng.normal() as f32).collect()
+    });
+    let task = Task::new(&Support::none(24), Features::from_rows(rows).unwrap()).unwrap();
+    assert_eq!((task.known(), task.queries(), task.shots()), (0, 100, 0));
+    let found = Method::parse("calibrated", 0).unwrap().discover(&task).unwrap();
+    assert_eq!((found.known(), found.novel()), (0, 5));
+    for (query, category) in found.categories().iter().enumerate() {
+        assert_eq!(*category, found.categories()[query % 5]);
+    }
+    for (method, least) in [
+        ("proto", 1),
+        ("rankstat", 2),
+        ("rankstat:top=3", 3),
+        ("gcd", 1),
+        ("gcd:k=5", 1),
+        ("shc", 2),
+        ("shc:min-similarity=0.5", 1),
+        ("ukc", 2),
+    ] {
+        let outcome = Method::parse(method, 0).unwrap().discover(&task);
+        assert!(
+            matches!(outcome, Err(DiscoverError::TooFewClasses { needed, found: 0, .. }) if needed == least),
+            "{method}: {outcome:?}"
+        );
+    }
 }

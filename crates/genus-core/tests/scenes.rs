@@ -3,7 +3,8 @@
 mod common;
 
 use common::{Rng, for_all};
-use genus_core::{Features, Scenes, scenes};
+use genus_core::methods::Calibrated;
+use genus_core::{Category, CentreNorm, Discover, Features, Scenes, Shown, Subset, Support, Task, TwoStep, scenes};
 use proptest::prelude::*;
 
 /// Points without any duplicates.
@@ -240,4 +241,43 @@ fn what_is_told_of_some_items_holds_for_their_scene() {
     let scenes = Scenes::from_numbers(&[0, 0, 1, 1, 2, 3, 3]);
     let told = [None, Some('a'), Some('a'), Some('b'), None, Some('c'), Some('c')];
     assert_eq!(scenes.agreed(&told), [Some('a'), None, None, Some('c')]);
+}
+
+#[test]
+fn examples_are_found_by_what_is_equal_to_them() {
+    let examples = Features::from_rows([[1.0, 0.0], [0.0, 2.0], [1.0, -0.0], [0.0, 2.0]]).unwrap();
+    let shown = Shown::new(&examples, &[0, 1, 0, 2]);
+    assert_eq!(shown.class_of(&[1.0, 0.0]), Some(0));
+    assert_eq!(shown.class_of(&[1.0, -0.0]), Some(0));
+    assert_eq!(shown.class_of(&[1.0, 1e-30]), None);
+    // Somebody says that it is two things.
+    assert_eq!(shown.class_of(&[0.0, 2.0]), None);
+}
+
+#[test]
+fn a_copy_of_an_example_is_of_its_class_in_either_step() {
+    let mut rng = Rng::new(41);
+    let centres = cloud(&mut rng, 6, 64);
+    let items: Vec<Vec<f32>> = (0..66).map(|at| frame(&mut rng, &centres[at % 6], 0.5)).collect();
+    let (examples, pile) = items.split_at(6);
+    // The last example lies among items of a new category, and its copy is the last item of the pile.
+    let mut pile = pile.to_vec();
+    pile.push(examples[5].clone());
+    let examples = [0, 1, 0, 1, 0, 5].map(|at| examples[at].clone());
+    let support = Support::new(Features::from_rows(&examples).unwrap(), &["a", "b", "a", "b", "a", "b"]).unwrap();
+    let task = Task::new(&support, Features::from_rows(&pile).unwrap()).unwrap();
+    for (subset, refine) in [(pile.len(), 0), (pile.len() - 1, 0), (pile.len() - 1, 1)] {
+        let method = TwoStep {
+            method: Calibrated::default(),
+            subset: Subset::First(subset),
+            centre_norm: CentreNorm::Cosine,
+            refine,
+        };
+        let found = method.discover(&task).unwrap();
+        assert_eq!(found.categories()[60], Category::Known(1), "{subset} {refine}");
+        assert_eq!(
+            (found.scores()[60].probability, found.scores()[60].unsure),
+            (Some(1.0), false)
+        );
+    }
 }

@@ -1,12 +1,13 @@
-//! Where every item went: `id, category, kind, score, margin, probability`, as CSV, JSON Lines or Parquet.
+//! Where every item went: `id, category, kind, score, margin, probability, scene`, as CSV, JSON Lines or Parquet.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use arrow_array::builder::{Float32Builder, StringBuilder};
+use arrow_array::builder::{Float32Builder, Int64Builder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use genus_core::{Kind, Score};
 use parquet::arrow::ArrowWriter;
@@ -18,6 +19,9 @@ use thiserror::Error;
 
 use crate::atomic::AtomicFile;
 use crate::error::DataError;
+
+/// The columns, in every format. What comes later is at the end, where nobody counts on another.
+pub(crate) const COLUMNS: [&str; 7] = ["id", "category", "kind", "score", "margin", "probability", "scene"];
 
 /// Rows gathered before they are handed to the Parquet writer.
 const PARQUET_BATCH: usize = 8192;
@@ -80,9 +84,25 @@ pub struct AssignmentRow<'a> {
     pub kind: Kind,
     /// How well it fits.
     pub score: Score,
+    /// The number of its scene from 1 on, where scenes were looked for; copies, crops and frames of one burst have the same.
+    pub scene: Option<usize>,
 }
 
 impl AssignmentRow<'_> {
+    /// The cells of a line of CSV, in the order of [`COLUMNS`].
+    pub(crate) fn cells(&self) -> [Cow<'_, str>; 7] {
+        let optional = |text: Option<String>| Cow::Owned(text.unwrap_or_default());
+        [
+            self.id.into(),
+            self.category.into(),
+            self.kind().into(),
+            decimals(self.score.similarity).into(),
+            decimals(self.score.margin).into(),
+            optional(self.score.probability.map(decimals)),
+            optional(self.scene.map(|scene| scene.to_string())),
+        ]
+    }
+
     /// The word of the column `kind`.
     pub(crate) fn kind(&self) -> &'static str {
         match (self.score.unsure, self.kind) {
@@ -171,7 +191,7 @@ impl Encoder {
         Ok(match format {
             Format::Csv => {
                 let mut writer = csv::Writer::from_writer(out);
-                writer.write_record(["id", "category", "kind", "score", "margin", "probability"])?;
+                writer.write_record(COLUMNS)?;
                 Encoder::Csv(Box::new(writer))
             }
             Format::Jsonl => Encoder::Jsonl(out),
@@ -180,30 +200,29 @@ impl Encoder {
     }
 
     fn write(&mut self, row: &AssignmentRow) -> io::Result<()> {
-        let (kind, score) = (row.kind(), row.score);
         match self {
             Encoder::Csv(writer) => {
-                let [similarity, margin] = [score.similarity, score.margin].map(decimals);
-                let probability = score.probability.map_or(String::new(), decimals);
-                writer
-                    .write_record([row.id, row.category, kind, &similarity, &margin, &probability])
-                    .map_err(io::Error::from)
+                let cells = row.cells();
+                writer.write_record(cells.iter().map(|cell| cell.as_bytes()))?;
+                Ok(())
             }
             Encoder::Jsonl(out) => {
+                let score = row.score;
                 let names = Names {
                     id: row.id,
                     category: row.category,
-                    kind,
+                    kind: row.kind(),
                 };
                 let text = names.to_json()?;
                 // JSON has no word for what is not finite.
                 let number = |v: Option<f32>| v.filter(|v| v.is_finite()).map_or("null".to_owned(), decimals);
                 let line = format!(
-                    "{},\"score\":{},\"margin\":{},\"probability\":{}}}\n",
+                    "{},\"score\":{},\"margin\":{},\"probability\":{},\"scene\":{}}}\n",
                     text.strip_suffix('}').unwrap_or(&text),
                     number(Some(score.similarity)),
                     number(Some(score.margin)),
-                    number(score.probability)
+                    number(score.probability),
+                    row.scene.map_or("null".to_owned(), |scene| scene.to_string()),
                 );
                 out.write_all(line.as_bytes())
             }
@@ -257,6 +276,7 @@ struct Columns {
     score: Float32Builder,
     margin: Float32Builder,
     probability: Float32Builder,
+    scene: Int64Builder,
     rows: usize,
 }
 
@@ -264,15 +284,18 @@ impl Columns {
     /// The rows gathered so far, which are then forgotten.
     fn take(&mut self) -> io::Result<RecordBatch> {
         self.rows = 0;
-        RecordBatch::try_from_iter_with_nullable([
-            ("id", Arc::new(self.id.finish()) as ArrayRef, false),
-            ("category", Arc::new(self.category.finish()), false),
-            ("kind", Arc::new(self.kind.finish()), false),
-            ("score", Arc::new(self.score.finish()), false),
-            ("margin", Arc::new(self.margin.finish()), false),
-            ("probability", Arc::new(self.probability.finish()), true),
-        ])
-        .map_err(io::Error::other)
+        let columns: [(ArrayRef, bool); 7] = [
+            (Arc::new(self.id.finish()), false),
+            (Arc::new(self.category.finish()), false),
+            (Arc::new(self.kind.finish()), false),
+            (Arc::new(self.score.finish()), false),
+            (Arc::new(self.margin.finish()), false),
+            (Arc::new(self.probability.finish()), true),
+            (Arc::new(self.scene.finish()), true),
+        ];
+        let named = COLUMNS.into_iter().zip(columns);
+        RecordBatch::try_from_iter_with_nullable(named.map(|(name, (column, nullable))| (name, column, nullable)))
+            .map_err(io::Error::other)
     }
 }
 
@@ -293,6 +316,7 @@ impl ParquetEncoder {
         columns.score.append_value(row.score.similarity);
         columns.margin.append_value(row.score.margin);
         columns.probability.append_option(row.score.probability);
+        columns.scene.append_option(row.scene.map(|scene| scene as i64));
         columns.rows += 1;
         if columns.rows == PARQUET_BATCH {
             self.writer.write(&columns.take()?).map_err(into_io)?;

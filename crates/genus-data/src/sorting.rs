@@ -40,6 +40,8 @@ pub struct SortedItem {
     pub kind: Kind,
     /// How well it fits.
     pub score: Score,
+    /// The number of its scene from 1 on, where scenes were looked for.
+    pub scene: Option<usize>,
 }
 
 impl SortedItem {
@@ -50,6 +52,7 @@ impl SortedItem {
             category: &self.category,
             kind: self.kind,
             score: self.score,
+            scene: self.scene,
         }
     }
 }

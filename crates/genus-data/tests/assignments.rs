@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float32Type;
+use arrow_array::types::{Float32Type, Int64Type};
 use common::assert_mentions;
 use genus_core::{Kind, Score};
 use genus_data::{AssignmentRow, AssignmentWriter, DataError, Format};
@@ -52,11 +52,13 @@ const fn plain<'a>(id: &'a str, category: &'a str, kind: Kind, similarity: f32, 
         category,
         kind,
         score,
+        scene: None,
     }
 }
 
-/// A row with a probability.
+/// A row with a probability and a scene.
 const fn judged(mut row: AssignmentRow, probability: f32, unsure: bool) -> AssignmentRow {
+    row.scene = Some(12);
     row.score.probability = Some(probability);
     row.score.unsure = unsure;
     row
@@ -86,13 +88,13 @@ fn written(format: Format) -> Vec<u8> {
 
 #[test]
 fn csv_is_quoted_where_needed() {
-    let expected = "id,category,kind,score,margin,probability\n\
-        a,cat,known,0.987654,0.500000,\n\
-        \"b,c\",\"new \"\"1\"\"\",new,-0.250000,0.000000,\n\
-        \"日本\nx\",dog,known,1.000000,0.000000,\n\
-        d,,new,NaN,inf,\n\
-        e,cat,known,0.500000,0.250000,0.875000\n\
-        f,new-1,unsure,0.500000,0.250000,0.125000\n";
+    let expected = "id,category,kind,score,margin,probability,scene\n\
+        a,cat,known,0.987654,0.500000,,\n\
+        \"b,c\",\"new \"\"1\"\"\",new,-0.250000,0.000000,,\n\
+        \"日本\nx\",dog,known,1.000000,0.000000,,\n\
+        d,,new,NaN,inf,,\n\
+        e,cat,known,0.500000,0.250000,0.875000,12\n\
+        f,new-1,unsure,0.500000,0.250000,0.125000,12\n";
     assert_eq!(String::from_utf8(written(Format::Csv)).unwrap(), expected);
 }
 
@@ -100,13 +102,15 @@ fn csv_is_quoted_where_needed() {
 fn json_lines_are_json() {
     let text = String::from_utf8(written(Format::Jsonl)).unwrap();
     assert!(text.starts_with(
-        "{\"id\":\"a\",\"category\":\"cat\",\"kind\":\"known\",\"score\":0.987654,\"margin\":0.500000,\"probability\":null}\n"
+        "{\"id\":\"a\",\"category\":\"cat\",\"kind\":\"known\",\"score\":0.987654,\"margin\":0.500000,\"probability\":null,\
+         \"scene\":null}\n"
     ));
     let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), ROWS.len());
     for (line, row) in lines.iter().zip(ROWS) {
         assert_eq!((&line["id"], &line["category"]), (&row.id.into(), &row.category.into()));
         assert_eq!(line["probability"].as_f64(), row.score.probability.map(f64::from));
+        assert_eq!(line["scene"].as_u64(), row.scene.map(|scene| scene as u64));
     }
     let kinds: Vec<&str> = lines.iter().map(|line| line["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["known", "new", "known", "new", "known", "unsure"]);
@@ -141,7 +145,10 @@ fn parquet_holds_the_columns() {
             .iter()
             .map(|field| field.name().clone())
             .collect();
-        assert_eq!(names, ["id", "category", "kind", "score", "margin", "probability"]);
+        assert_eq!(
+            names,
+            ["id", "category", "kind", "score", "margin", "probability", "scene"]
+        );
         for i in 0..batch.num_rows() {
             assert_eq!(batch.column(0).as_string::<i32>().value(i), format!("item {row}"));
             assert_eq!(batch.column(1).as_string::<i32>().value(i), "cat");
@@ -153,9 +160,12 @@ fn parquet_holds_the_columns() {
             assert_eq!(batch.column(2).as_string::<i32>().value(i), kind);
             assert_eq!(batch.column(3).as_primitive::<Float32Type>().value(i), row as f32);
             assert_eq!(batch.column(4).as_primitive::<Float32Type>().value(i), 0.5);
-            assert_eq!(batch.column(5).is_null(i), row % 3 != 0);
+            for column in [5, 6] {
+                assert_eq!(batch.column(column).is_null(i), row % 3 != 0);
+            }
             if row % 3 == 0 {
                 assert_eq!(batch.column(5).as_primitive::<Float32Type>().value(i), 0.25);
+                assert_eq!(batch.column(6).as_primitive::<Int64Type>().value(i), 12);
             }
             row += 1;
         }

@@ -22,6 +22,8 @@ fn item(folder: &Path, id: &str, category: &str, kind: Kind, probability: Option
             probability,
             unsure: probability.is_some_and(|probability| probability < 0.5),
         },
+        // Scenes are known where probabilities are.
+        scene: probability.map(|_| 7),
     }
 }
 
@@ -54,7 +56,7 @@ fn label_studio_gets_tasks_with_predictions_and_an_interface() {
         json!({
             "data": {
                 "image": "/data/local-files/?d=photos/a%20%26%20b%20%231.jpg",
-                "id": "a & b #1.jpg", "kind": "known", "score": 0.1, "margin": -0.25,
+                "id": "a & b #1.jpg", "kind": "known", "score": 0.1, "margin": -0.25, "scene": 7,
             },
             "predictions": [{
                 "model_version": "genus test", "score": 0.75,
@@ -71,6 +73,7 @@ fn label_studio_gets_tasks_with_predictions_and_an_interface() {
     );
     assert_eq!(tasks[1]["data"]["kind"], "unsure");
     assert_eq!(tasks[2]["predictions"][0].get("score"), None);
+    assert_eq!(tasks[2]["data"].get("scene"), None);
     let interface = read(out.join("label-studio.xml"));
     assert_eq!(
         interface,
@@ -101,10 +104,14 @@ fn fiftyone_gets_labels_by_absolute_path() {
         labels[items[0].path.to_str().unwrap()],
         json!({
             "label": "a \"quoted\" <class>", "confidence": 0.75,
-            "attributes": {"item": "a & b #1.jpg", "kind": "known", "score": 0.1, "margin": -0.25},
+            "attributes": {"item": "a & b #1.jpg", "kind": "known", "score": 0.1, "margin": -0.25, "scene": 7},
         })
     );
-    assert_eq!(labels[items[2].path.to_str().unwrap()].get("confidence"), None);
+    let unjudged = &labels[items[2].path.to_str().unwrap()];
+    assert_eq!(
+        (unjudged.get("confidence"), unjudged["attributes"].get("scene")),
+        (None, None)
+    );
 }
 
 #[test]
@@ -115,10 +122,10 @@ fn hugging_face_gets_a_table_in_the_sorted_folder() {
     let exported = Exported::imagefolder(&sorting(), &items).unwrap();
     sorting().run(|| {}).unwrap();
     exported.write().unwrap();
-    let expected = "file_name,id,category,kind,score,margin,probability\n\
-                    a _quoted_ _class_/a & b #1.jpg,a & b #1.jpg,\"a \"\"quoted\"\" <class>\",known,0.100000,-0.250000,0.750000\n\
-                    unsure/new-1/é 50%.jpg,sub/é 50%.jpg,new-1,unsure,0.100000,-0.250000,0.250000\n\
-                    new-1/c.png,sub/c.png,new-1,new,0.100000,-0.250000,\n";
+    let expected = "file_name,id,category,kind,score,margin,probability,scene\n\
+                    a _quoted_ _class_/a & b #1.jpg,a & b #1.jpg,\"a \"\"quoted\"\" <class>\",known,0.100000,-0.250000,0.750000,7\n\
+                    unsure/new-1/é 50%.jpg,sub/é 50%.jpg,new-1,unsure,0.100000,-0.250000,0.250000,7\n\
+                    new-1/c.png,sub/c.png,new-1,new,0.100000,-0.250000,,\n";
     assert_eq!(read(sorted.join("metadata.csv")), expected);
     for line in expected.lines().skip(1) {
         assert!(sorted.join(line.split(',').next().unwrap()).is_file(), "{line}");

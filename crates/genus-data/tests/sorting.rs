@@ -77,6 +77,7 @@ fn item(id: &str, path: PathBuf, category: &str) -> SortedItem {
             probability: None,
             unsure: false,
         },
+        scene: None,
     }
 }
 

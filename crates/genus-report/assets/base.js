@@ -13,6 +13,14 @@ const categoryOf = new Uint32Array(shown);
 data.sheets.forEach((_, at) => categoryOf.fill(at, starts[at], starts[at + 1]));
 const unsure = new Set(items.unsure);
 const mistakes = new Set(items.mistakes);
+// The items of every scene, where some are of one.
+const scenes = new Map();
+items.scene?.forEach((scene, item) => {
+  if (scene === null) return;
+  if (!scenes.has(scene)) scenes.set(scene, []);
+  scenes.get(scene).push(item);
+});
+const framesOf = (item) => scenes.get(items.scene?.[item]) ?? [item];
 
 /** An element with properties and children; strings become text. */
 function el(tag, properties, ...children) {
@@ -45,6 +53,17 @@ const name = (text, properties) => el("bdi", { title: text, ...properties }, tex
 const number = (value) => value.toLocaleString("en-US");
 const plural = (count, one, many) => (count === 1 ? one : many);
 const things = (count) => `${number(count)} ${plural(count, data.things[0], data.things[1])}`;
+/** Where an item is among several of one scene. */
+function frame(item) {
+  const frames = framesOf(item);
+  return frames.length > 1 ? `frame ${number(frames.indexOf(item) + 1)} of ${number(frames.length)}` : null;
+}
+/** In how many scenes some items are, where that is not clear. */
+function inScenes(list) {
+  if (scenes.size === 0) return "";
+  const count = new Set(list.map((item) => items.scene[item])).size;
+  return ` in ${number(count)} ${plural(count, "scene", "scenes")}`;
+}
 const decimals = (value) => (value === null ? "–" : value.toFixed(2));
 const percent = (share) => (share === null ? "–" : `${(100 * share).toFixed(1)} %`);
 

@@ -13,6 +13,7 @@ function enlarge(item, list) {
     ["Lead", el("span", null, decimals(items.margin[item]), rival === null ? null : [" over ", name(categories[rival].name)])]];
   const chance = items.probability?.[item];
   if (chance !== null && chance !== undefined) rows.push(["Probability", `${Math.round(100 * chance)} %${unsure.has(item) ? ", unsure" : ""}`]);
+  if (frame(item)) rows.push(["Scene", frame(item)]);
   if (data.truth && items.truth[item] !== null) rows.push(["Truth", el("span", null, name(truthName(item)), mistakes.has(item) ? ", so it does not belong here" : "")]);
   const step = (by) => el("button", { type: "button", class: "quiet", "aria-label": by < 0 ? "Previous" : "Next", onclick: () => move(by) }, by < 0 ? "←" : "→");
   show(items.id[item], picture(item), items.text?.[item], rows,

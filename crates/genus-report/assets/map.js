@@ -292,7 +292,7 @@
         this.tip.replaceChildren(...[
           source ? image(source, "") : null, el("div", null, name(items.id[item])), text ? el("div", { class: "soft", dir: "auto" }, text.length > 120 ? `${text.slice(0, 119)}…` : text) : null,
           el("div", { class: "who" }, mark(category), name(categories[category].name)),
-          el("div", { class: "soft" }, `${decimals(items.score[item])}${unsure.has(item) ? ", unsure" : ""}`)].filter(Boolean));
+          el("div", { class: "soft" }, [`${decimals(items.score[item])}${unsure.has(item) ? ", unsure" : ""}`, frame(item)].filter(Boolean).join(", "))].filter(Boolean));
       }
       if (item === null) return;
       const { offsetWidth: w, offsetHeight: h } = this.tip;

@@ -11,10 +11,10 @@
   const parts = [];
   const classes = `your ${number(known.length)} ${plural(known.length, "class", "classes")}`;
   if (inKnown > 0) parts.push([n(number(inKnown)), ` ${plural(inKnown, "is", "are")} of ${classes}`]);
-  else parts.push([`none is of ${classes}`]);
+  else if (known.length > 0) parts.push([`none is of ${classes}`]);
   if (inNew > 0) parts.push([n(number(inNew)), ` ${plural(inNew, "forms", "form")} `, n(number(found.length)), ` new ${plural(found.length, "group", "groups")}`]);
-  if (doubtful > 0) parts.push([n(number(doubtful)), ` ${plural(doubtful, "fits", "fit")} nowhere`]);
-  const sentence = [`Of ${things(total)}, `];
+  if (doubtful > 0) parts.push([n(number(doubtful)), ` ${plural(doubtful, "is", "are")} unsure`]);
+  const sentence = [`Of ${things(total)}${inScenes(items.id.map((_, at) => at))}, `];
   parts.forEach((part, at) => {
     if (at > 0) sentence.push(at === parts.length - 1 ? (parts.length > 2 ? ", and " : " and ") : ", ");
     sentence.push(...part);
@@ -31,11 +31,11 @@
       title: `${category.name}: ${things(count)}`, "aria-label": `${category.name}: ${things(count)}`, onclick: () => goToSheet(at),
     }));
   });
-  if (doubtful > 0) bar.append(el("span", { class: "doubt", style: { flexGrow: String(doubtful) }, title: `${things(doubtful)} that fit nowhere` }));
+  if (doubtful > 0) bar.append(el("span", { class: "doubt", style: { flexGrow: String(doubtful) }, title: `${things(doubtful)}, unsure` }));
   const key = el("div", { class: "key" },
-    el("span", null, el("i", { class: "swatch" }), "classes you named"),
+    known.length > 0 ? el("span", null, el("i", { class: "swatch" }), "classes you named") : null,
     found.length > 0 ? el("span", null, el("i", { class: "swatch new" }), "new groups") : null,
-    doubtful > 0 ? el("span", null, el("i", { class: "swatch doubt" }), "fit nowhere, put with their best guess") : null);
+    doubtful > 0 ? el("span", null, el("i", { class: "swatch doubt" }), "unsure, put with their best guess") : null);
 
   /** Every category with its most typical pictures, or by its name alone. */
   function glance() {
@@ -61,6 +61,10 @@
   $("overview").append(
     el("p", { class: "eyebrow" }, name(data.title), ", sorted"),
     el("h1", { class: "lede" }, sentence), bar, key, glance(), facts);
+  if (scenes.size > 0) {
+    $("overview").append(el("p", { class: "note" },
+      `Copies, crops and frames of a burst are one scene. It counts like one ${data.things[0]}, and all of it goes to one category.`));
+  }
   if (shown < total) {
     $("overview").append(el("p", { class: "note" },
       `This page shows ${things(shown)} drawn at random out of ${number(total)}. They were looked at closely, and the others were put with them; every one is in the assignments.`));

@@ -14,13 +14,16 @@ function entry(item, list) {
   const classes = `${isUnsure ? " unsure" : ""}${isWrong ? " wrong" : ""}`;
   const is = isWrong ? el("span", { class: "is" }, "is ", name(truthName(item))) : null;
   const score = `${decimals(items.score[item])}${isUnsure ? ", unsure" : ""}`;
-  const properties = { type: "button", "data-item": item, title: `${id}\n${score}`, onclick: () => enlarge(item, list) };
+  // A scene's frames follow each other; the first says how many there are.
+  const frames = framesOf(item);
+  const badge = frames.length > 1 && frames[0] === item ? el("span", { class: "frames" }, `${number(frames.length)} frames`) : null;
+  const properties = { type: "button", "data-item": item, title: [id, score, frame(item)].filter(Boolean).join("\n"), onclick: () => enlarge(item, list) };
   if (source) {
-    return el("button", { ...properties, class: `tile${classes}`, "aria-label": `${id}, ${score}` },
-      image(source, ""), is, el("span", { class: "cap" }, name(id), score));
+    return el("button", { ...properties, class: `tile${classes}`, "aria-label": [id, score, frame(item)].filter(Boolean).join(", ") },
+      image(source, ""), is, badge, el("span", { class: "cap" }, name(id), score));
   }
   const text = items.text?.[item];
-  return el("button", { ...properties, class: `line${classes}` }, name(id), el("span", { class: "score" }, score), is,
+  return el("button", { ...properties, class: `line${classes}` }, name(id), el("span", { class: "score" }, score), is, badge,
     text ? el("bdi", { class: "text" }, text) : null);
 }
 
@@ -41,7 +44,7 @@ class Sheet {
     const { category } = this;
     const { name: title, items: count, unsure: doubtful, known } = categories[category];
     this.aside.append(el("h4", null, mark(category), name(title)));
-    this.aside.append(el("p", null, el("b", null, number(count)), ` ${plural(count, data.things[0], data.things[1])}`,
+    this.aside.append(el("p", null, el("b", null, number(count)), ` ${plural(count, data.things[0], data.things[1])}${inScenes(this.all)}`,
       doubtful > 0 ? `, ${number(doubtful)} of them unsure` : ""));
     const nearest = data.why.nearest[category]?.[0];
     if (!known && nearest) this.aside.append(el("p", null, "closest to ", el("b", null, name(categories[nearest[0]].name)), `, ${decimals(nearest[1])}`));

@@ -1,5 +1,6 @@
 //! What the page is told, as JSON inside of it.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use genus_core::{Kind, MergeTree, Score};
@@ -111,6 +112,7 @@ fn overview(report: &Report, sheets: &[Vec<usize>]) -> Value {
             "rival": items.iter().map(|item| json!(item.rival)).collect::<Value>(),
             "text": column(texts, &mut items.iter().map(|item| json!(item.text))),
             "truth": column(report.truth.is_some(), &mut items.iter().map(|item| json!(item.truth))),
+            "scene": column(have_scenes(&items), &mut items.iter().map(|item| json!(item.scene))),
             "unsure": flags(&|item| item.score.unsure),
             "mistakes": flags(&|item| report.is_mistake(item)),
             "places": column(places.is_some(), &mut items.iter().map(|item| places.value(item.place))),
@@ -125,6 +127,13 @@ fn overview(report: &Report, sheets: &[Vec<usize>]) -> Value {
         "why": why(report),
         "truth": report.truth.as_ref().map(truth),
     })
+}
+
+/// Whether any two items are of one scene: where none are, there is nothing to say.
+fn have_scenes(items: &[&crate::Item]) -> bool {
+    let mut seen = HashSet::new();
+    let mut scenes = items.iter().filter_map(|item| item.scene);
+    scenes.any(|scene| !seen.insert(scene))
 }
 
 /// How places become whole numbers.

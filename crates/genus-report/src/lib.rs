@@ -112,6 +112,8 @@ pub struct Item {
     pub picture: Option<Vec<u8>>,
     /// Its true class, by its number in [`Truth::classes`].
     pub truth: Option<usize>,
+    /// The number of its scene, where scenes were looked for: copies, crops and frames of one burst have the same.
+    pub scene: Option<usize>,
 }
 
 impl Default for Item {
@@ -130,6 +132,7 @@ impl Default for Item {
             text: None,
             picture: None,
             truth: None,
+            scene: None,
         }
     }
 }
@@ -187,6 +190,7 @@ impl Report {
                 mistakes
                     .then(doubts)
                     .then(b.score.similarity.total_cmp(&a.score.similarity))
+                    .then(a.scene.cmp(&b.scene))
             });
         }
         sheets

@@ -39,6 +39,7 @@ fn small() -> Report {
         text: Some(format!("text {at}")),
         picture: (at % 2 == 0).then(|| vec![0xFF, 0xD8, 0xFF, at as u8]),
         truth: numbers[at],
+        scene: Some([0, 1, 2, 3, 4, 5, 4][at]),
     });
     Report {
         title: "animals".into(),
@@ -140,6 +141,15 @@ fn sheets_begin_with_mistakes_and_end_with_doubts() {
     );
     assert_eq!(data["items"]["mistakes"], serde_json::json!([0, 4]));
     assert_eq!(data["items"]["unsure"], serde_json::json!([6]));
+}
+
+#[test]
+fn scenes_are_told_where_there_are_some() {
+    let mut report = small();
+    let data = block(&report.html(), "data");
+    assert_eq!(data["items"]["scene"], serde_json::json!([2, 1, 0, 3, 4, 4, 5]));
+    report.items[6].scene = Some(6);
+    assert_eq!(block(&report.html(), "data")["items"]["scene"], Value::Null);
 }
 
 #[test]

@@ -63,11 +63,11 @@ fn the_nearest_centre_by_cosine_gets_the_item() {
     // The centres are (1, 0) and (0, 1) exactly; the length of an item does not matter.
     folder.write("more.csv", "id,x,y\na,3,4\nb,4e20,3e20\nc,-1,-2\nd,6e-30,8e-30\n");
     let outcome = folder.genus("assign --taxonomy result --query more.csv");
-    let expected = "id,category,kind,score,margin,probability\n\
-                    a,up,known,0.800000,0.200000,\n\
-                    b,right,known,0.800000,0.200000,\n\
-                    c,right,known,-0.447214,0.447214,\n\
-                    d,up,known,0.800000,0.200000,\n";
+    let expected = "id,category,kind,score,margin,probability,scene\n\
+                    a,up,known,0.800000,0.200000,,\n\
+                    b,right,known,0.800000,0.200000,,\n\
+                    c,right,known,-0.447214,0.447214,,\n\
+                    d,up,known,0.800000,0.200000,,\n";
     assert_eq!(outcome.success().text(), expected);
 }
 

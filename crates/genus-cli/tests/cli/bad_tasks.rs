@@ -52,6 +52,22 @@ fn one_known_class_is_enough_with_a_limit_of_ones_own() {
 }
 
 #[test]
+fn methods_that_go_by_known_classes_need_some() {
+    let folder = Folder::with_animals();
+    for (method, needed) in [
+        ("proto", "1 known class "),
+        ("gcd", "1 known class "),
+        ("shc:min-similarity=0.6", "1 known class "),
+        ("shc", "2 known classes "),
+        ("ukc", "2 known classes "),
+        ("rankstat", "2 known classes "),
+    ] {
+        let mentions = [&format!("at least {needed}"), "there are 0"];
+        folder.discover_fails(&format!("--query pile.csv -m {method}"), &mentions);
+    }
+}
+
+#[test]
 fn classes_that_cannot_be_told_apart_are_named() {
     let folder = Folder::with_animals();
     let (mut support, pile) = animals();
@@ -100,9 +116,14 @@ fn examples_without_a_label_are_named() {
         "genus discover support.csv",
     ];
     folder.discover_fails(FILES, &mentions);
-    // A table with no label at all, and one with nothing but labels.
-    folder.write("bare.csv", csv(&unlabelled(&pile)));
-    folder.discover_fails("bare.csv", &["bare.csv", "no item has a label"]);
+    // No example, or none with a label, is a mistake where examples were named.
+    folder.write("none.csv", "label,f0,f1,f2,f3,f4,f5,f6,f7\n");
+    folder.discover_fails(
+        "--support none.csv --query pile.csv",
+        &["none.csv has no rows", "leave out --support"],
+    );
+    folder.discover_fails("--support pile.csv --query pile.csv", &["leave out --support"]);
+    // A table with nothing but labels.
     folder.write("full.csv", csv(&pile));
     folder.discover_fails("full.csv", &["full.csv", "every item has a label", "nothing to sort"]);
 }

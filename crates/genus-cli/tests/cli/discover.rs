@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::support::{Folder, Item, Row, animals, csv, jsonl, npy, parse_csv, unlabelled, without_times};
+use super::support::{
+    Folder, Item, Row, animals, bursts, csv, jsonl, labelled, npy, parse_csv, unlabelled, without_times,
+};
 
 const FILES: &str = "discover --support support.csv --query pile.csv";
 
@@ -17,12 +19,12 @@ fn rounded(text: &str) -> String {
         let (score, margin) = (row.score(), row.margin());
         let probability = row.probability().map_or(String::new(), |v| format!("{v:.2}"));
         format!(
-            "{},{},{},{score:.2},{margin:.2},{probability}\n",
-            row.id, row.category, row.kind
+            "{},{},{},{score:.2},{margin:.2},{probability},{}\n",
+            row.id, row.category, row.kind, row.scene
         )
     });
     format!(
-        "id,category,kind,score,margin,probability\n{}",
+        "id,category,kind,score,margin,probability,scene\n{}",
         rows.collect::<String>()
     )
 }
@@ -336,4 +338,154 @@ fn no_colours_in_files_and_colours_when_asked_for() {
     let output = folder.command(FILES).env("CLICOLOR_FORCE", "1").output().unwrap();
     assert!(String::from_utf8(output.stderr).unwrap().contains("\u{1b}["));
     assert_eq!(output.stdout, plain.stdout, "data never has colours");
+}
+
+#[test]
+fn frames_of_one_scene_are_told_and_stay_together() {
+    let folder = Folder::with_animals();
+    let (examples, frames) = bursts();
+    folder.write("examples.csv", csv(&examples));
+    folder.write("bursts.csv", csv(&frames));
+    let files = "discover --support examples.csv --query bursts.csv";
+    let outcome = folder.genus(files).success();
+    assert!(
+        outcome.stderr.starts_with("195 items, 65 scenes: "),
+        "{}",
+        outcome.stderr
+    );
+    // Scenes are numbered in the order of the pile, and all of a scene goes where it goes.
+    let rows = outcome.rows();
+    for (number, scene) in rows.chunks(3).enumerate() {
+        assert!(
+            scene.iter().all(|row| row.scene == (number + 1).to_string()),
+            "{scene:?}"
+        );
+        assert!(scene.iter().all(|row| row.category == scene[0].category), "{scene:?}");
+    }
+    // The same in every format.
+    let lines = folder.genus(&format!("{files} --format jsonl")).success();
+    for (line, row) in lines.text().lines().zip(&rows) {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["scene"].to_string(), row.scene);
+    }
+    // Where items are alone there is nothing to say of scenes, but the column is there.
+    let alone = folder.genus(FILES).success();
+    assert!(alone.stderr.starts_with("20 items: "), "{}", alone.stderr);
+    let numbers: Vec<String> = alone.rows().into_iter().map(|row| row.scene).collect();
+    assert_eq!(numbers, (1..=20).map(|number| number.to_string()).collect::<Vec<_>>());
+    // Other methods do not look for scenes, and where only a subset is clustered nobody knows those of all.
+    for options in ["--method shc", "--method ukc", "--subset 100"] {
+        let outcome = folder.genus(&format!("{files} {options}")).success();
+        assert!(!outcome.stderr.contains("scene"), "{options}\n{}", outcome.stderr);
+        assert!(outcome.rows().iter().all(|row| row.scene.is_empty()), "{options}");
+    }
+}
+
+#[test]
+fn what_is_equal_to_an_example_has_its_label() {
+    let folder = Folder::new();
+    let (mut support, pile) = animals();
+    // Somebody calls one of the bees and one of the owls an ant.
+    let odd: Vec<Item> = pile
+        .iter()
+        .filter(|item| ["bee-2", "owl-1"].contains(&&*item.id))
+        .cloned()
+        .collect();
+    assert_eq!(odd.len(), 2);
+    support.extend(odd.iter().map(|item| Item {
+        id: format!("{}, called an ant", item.id),
+        label: "ant".to_owned(),
+        row: item.row.clone(),
+    }));
+    folder.write("support.csv", csv(&support));
+    folder.write("pile.csv", csv(&unlabelled(&pile)));
+    // At once, and where some are clustered and the others assigned.
+    for options in ["", "--subset 12", "--subset 12 --refine 1"] {
+        let rows = folder.genus(&format!("{FILES} {options}")).rows();
+        for item in &odd {
+            let row = rows.iter().find(|row| row.id == item.id).unwrap();
+            assert_eq!(
+                (&*row.category, &*row.kind, &*row.probability),
+                ("ant", "known", "1.000000"),
+                "{options} {row:?}"
+            );
+        }
+        // Its neighbours are not ants for that.
+        let others = rows
+            .iter()
+            .filter(|row| row.category == "ant" && !row.id.starts_with("ant"));
+        assert_eq!(others.count(), 2, "{options}");
+    }
+}
+
+#[test]
+fn one_known_class_is_enough() {
+    let folder = Folder::with_animals();
+    let (support, _) = animals();
+    let bees: Vec<Item> = support.into_iter().filter(|item| item.label == "bee").collect();
+    folder.write("bees.csv", csv(&bees));
+    for (examples, options) in [(&bees[..], ""), (&bees[..1], ""), (&bees[..], "--subset 15")] {
+        folder.write("bees.csv", csv(examples));
+        let rows = folder
+            .genus(&format!("discover --support bees.csv --query pile.csv {options}"))
+            .rows();
+        assert_eq!(rows.len(), 20);
+        for row in &rows {
+            let (is_bee, called_bee) = (truth(row) == "bee", row.category == "bee");
+            assert_eq!(is_bee, called_bee, "{} examples {options} {row:?}", examples.len());
+        }
+    }
+}
+
+#[test]
+fn without_examples_everything_is_new() {
+    let folder = Folder::with_animals();
+    let outcome = folder.genus("discover --query pile.csv --out result").success();
+    assert!(
+        outcome.stderr.starts_with("20 items: 20 in 5 new groups, 0 unsure ("),
+        "{}",
+        outcome.stderr
+    );
+    assert!(
+        outcome
+            .stderr
+            .contains("\nThere is no labelled example, so everything is new.\n"),
+        "{}",
+        outcome.stderr
+    );
+    let rows = parse_csv(&folder.read("result/assignments.csv"));
+    let mut groups: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for row in &rows {
+        assert_eq!(row.kind, "new", "{row:?}");
+        groups.entry(truth(row)).or_default().insert(&row.category);
+    }
+    let found: BTreeSet<&BTreeSet<&str>> = groups.values().collect();
+    assert!(
+        groups.values().all(|own| own.len() == 1) && found.len() == 5,
+        "{groups:?}"
+    );
+    // One table without a label is the same, and the taxonomy takes further items.
+    assert_eq!(folder.genus("discover pile.csv").rows(), rows);
+    let again = folder.genus("assign --taxonomy result --query pile.csv").rows();
+    for (row, again) in rows.iter().zip(&again) {
+        assert_eq!(row.category, again.category);
+    }
+    // Where some are clustered and the others assigned, too.
+    let rows = folder.genus("discover --query pile.csv --subset 15").rows();
+    assert!(rows.len() == 20 && rows.iter().all(|row| row.kind != "known"));
+    // Nobody is told so in vain.
+    assert!(!folder.genus(FILES).stderr.contains("everything is new"));
+}
+
+#[test]
+fn a_pile_of_hundreds_needs_no_example_either() {
+    let folder = Folder::new();
+    let pile = labelled(12, 60);
+    folder.write("pile.csv", csv(&unlabelled(&pile)));
+    let outcome = folder.genus("discover --query pile.csv").success();
+    assert!(outcome.stderr.contains("everything is new"), "{}", outcome.stderr);
+    let rows = outcome.rows();
+    assert!(rows.len() == 720 && rows.iter().all(|row| row.kind != "known"));
+    let categories: BTreeSet<&str> = rows.iter().map(|row| row.category.as_str()).collect();
+    assert!((8..=16).contains(&categories.len()), "{categories:?}");
 }

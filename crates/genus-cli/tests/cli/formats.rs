@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use arrow_array::{Array, Float32Array, RecordBatch, StringArray};
+use arrow_array::{Array, Float32Array, Int64Array, RecordBatch, StringArray};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::support::{Folder, Item, Row, animals, csv, jsonl};
@@ -49,7 +49,7 @@ fn difficult_names_survive_csv() {
     assert_eq!(ids(&rows), expected);
     assert_eq!(rows[0].category, "ant, \"the\"\nsmall 蟻");
     // Quoted only where it is needed, in the way that every spreadsheet reads.
-    let first = "id,category,kind,score,margin,probability\n\"a,b\",\"ant, \"\"the\"\"\nsmall 蟻\",known,";
+    let first = "id,category,kind,score,margin,probability,scene\n\"a,b\",\"ant, \"\"the\"\"\nsmall 蟻\",known,";
     assert!(outcome.text().starts_with(first), "{}", outcome.text());
     assert!(outcome.text().contains("\ngrüße 日本 🦉,owl") || outcome.text().contains("\ngrüße 日本 🦉,new-1,new,"));
     // The summary stays on its lines.
@@ -75,13 +75,14 @@ fn jsonl_has_an_object_a_row() {
     assert_eq!(objects.len(), expected.len());
     for (object, row) in objects.iter().zip(&rows) {
         let keys: Vec<&String> = object.as_object().unwrap().keys().collect();
-        assert_eq!(keys.len(), 6, "{object}");
+        assert_eq!(keys.len(), 7, "{object}");
         assert_eq!(object["id"], row.id.as_str());
         assert_eq!(object["category"], row.category.as_str());
         assert_eq!(object["kind"], row.kind.as_str());
         assert_eq!(object["score"].as_f64().unwrap(), row.score());
         assert_eq!(object["margin"].as_f64().unwrap(), row.margin());
         assert_eq!(object["probability"].as_f64(), row.probability());
+        assert_eq!(object["scene"].to_string(), row.scene);
     }
     let first = outcome.text().lines().next().unwrap();
     assert!(
@@ -109,7 +110,10 @@ pub(super) fn check_parquet(file: File, rows: &[Row]) {
     for batch in &batches {
         let schema = batch.schema();
         let columns: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-        assert_eq!(columns, ["id", "category", "kind", "score", "margin", "probability"]);
+        assert_eq!(
+            columns,
+            ["id", "category", "kind", "score", "margin", "probability", "scene"]
+        );
         let text = |column: usize| batch.column(column).as_any().downcast_ref::<StringArray>().unwrap();
         let number = |column: usize| batch.column(column).as_any().downcast_ref::<Float32Array>().unwrap();
         for row in 0..batch.num_rows() {
@@ -122,6 +126,11 @@ pub(super) fn check_parquet(file: File, rows: &[Row]) {
             match expected.probability() {
                 None => assert!(number(5).is_null(row)),
                 Some(probability) => assert!((f64::from(number(5).value(row)) - probability).abs() < 1e-6),
+            }
+            let scenes = batch.column(6).as_any().downcast_ref::<Int64Array>().unwrap();
+            match expected.scene.parse::<i64>() {
+                Ok(scene) => assert_eq!(scenes.value(row), scene),
+                Err(_) => assert!(scenes.is_null(row)),
             }
             at += 1;
         }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::images::{ENCODER, folder as folder_of_images};
-use super::support::{Folder, Item, animals, csv, parse_csv, unlabelled};
+use super::support::{Folder, Item, animals, bursts, csv, labelled, parse_csv, unlabelled};
 
 const FILES: &str = "discover --support support.csv --query pile.csv --method shc";
 
@@ -84,6 +84,91 @@ fn a_report_shows_what_was_found() {
     let calibrated = self::data(&folder, "calibrated");
     assert!(calibrated["why"]["doubt"].is_f64() && calibrated["why"]["tree"].is_object());
     assert!(calibrated["items"]["probability"][0].is_f64());
+}
+
+#[test]
+fn frames_of_one_scene_are_side_by_side() {
+    let folder = Folder::with_animals();
+    let (examples, frames) = bursts();
+    folder.write("examples.csv", csv(&examples));
+    folder.write("bursts.csv", csv(&frames));
+    folder
+        .genus("discover --support examples.csv --query bursts.csv --out result")
+        .success();
+    let data = self::data(&folder, "result");
+    let scenes = data["items"]["scene"].as_array().unwrap();
+    let scenes: Vec<u64> = scenes.iter().map(|scene| scene.as_u64().unwrap()).collect();
+    assert_eq!(scenes.len(), 195);
+    let mut seen: Vec<u64> = scenes
+        .chunks(3)
+        .map(|scene| {
+            assert!(scene.iter().all(|&number| number == scene[0]), "{scene:?}");
+            scene[0]
+        })
+        .collect();
+    seen.sort();
+    assert_eq!(seen, (0..65).collect::<Vec<_>>());
+    // Where all are alone, and where nobody looked, nothing is said.
+    for options in ["", "--method shc"] {
+        folder
+            .genus(&format!(
+                "discover --support support.csv --query pile.csv --out plain {options}"
+            ))
+            .success();
+        assert_eq!(self::data(&folder, "plain")["items"]["scene"], Value::Null);
+    }
+}
+
+#[test]
+fn terminal_page_and_table_count_the_same() {
+    let folder = Folder::new();
+    let (support, mut pile): (Vec<Item>, Vec<Item>) = labelled(6, 12).into_iter().partition(|item| {
+        let (class, number) = item.id.rsplit_once('-').unwrap();
+        class < "class 03" && number.parse::<usize>().unwrap() < 4
+    });
+    // What is like nothing else is unsure.
+    let mut noise = super::support::Noise(8);
+    pile.extend((0..20).map(|at| Item {
+        id: format!("odd-{at}"),
+        label: String::new(),
+        row: (0..16).map(|_| noise.next()).collect(),
+    }));
+    folder.write("support.csv", csv(&support));
+    folder.write("pile.csv", csv(&unlabelled(&pile)));
+    let outcome = folder
+        .genus("discover --support support.csv --query pile.csv --out result")
+        .success();
+    let rows = parse_csv(&folder.read("result/assignments.csv"));
+    let of = |kind: &str| rows.iter().filter(|row| row.kind == kind).count();
+    let counts = ["known", "new", "unsure"].map(of);
+    assert!(counts.iter().all(|&count| count > 0), "{counts:?}");
+    let data = self::data(&folder, "result");
+    let categories = data["categories"].as_array().unwrap();
+    let groups = categories.iter().filter(|category| category["known"] == false).count();
+    let [known, new, unsure] = counts;
+    let expected = format!("80 items: {known} in 3 known classes, {new} in {groups} new groups, {unsure} unsure (");
+    assert!(outcome.stderr.starts_with(&expected), "{expected}\n{}", outcome.stderr);
+    // The sentence of the page is made of these.
+    let sum = |wanted: bool, key: &str| -> u64 {
+        let own = categories.iter().filter(|category| category["known"] == wanted);
+        own.map(|category| category[key].as_u64().unwrap()).sum()
+    };
+    let sure = |wanted: bool| sum(wanted, "items") - sum(wanted, "unsure");
+    assert_eq!(
+        [sure(true), sure(false), sum(true, "unsure") + sum(false, "unsure")],
+        counts.map(|count| count as u64)
+    );
+    assert_eq!(data["items"]["unsure"].as_array().unwrap().len(), unsure);
+    // By category, too.
+    for category in categories.iter().filter(|category| category["unsure"] != 0) {
+        let (name, unsure) = (category["name"].as_str().unwrap(), &category["unsure"]);
+        let line = outcome
+            .stderr
+            .lines()
+            .find(|line| line.split_whitespace().nth(1) == Some(name))
+            .unwrap();
+        assert!(line.ends_with(&format!("█ {unsure} unsure")), "{line}");
+    }
 }
 
 #[test]

@@ -218,6 +218,8 @@ pub(crate) struct Row {
     pub(crate) margin: String,
     /// Empty where the method says nothing.
     pub(crate) probability: String,
+    /// Empty where scenes were not looked for.
+    pub(crate) scene: String,
 }
 
 impl Row {
@@ -257,10 +259,10 @@ pub(crate) fn parse_csv(text: &str) -> Vec<Row> {
         !quoted && cell.is_empty() && record.is_empty(),
         "the last line has no end"
     );
-    let header = ["id", "category", "kind", "score", "margin", "probability"];
+    let header = ["id", "category", "kind", "score", "margin", "probability", "scene"];
     assert_eq!(records.remove(0), header);
     let rows = records.into_iter().map(|record| {
-        let [id, category, kind, score, margin, probability] = record.try_into().unwrap();
+        let [id, category, kind, score, margin, probability, scene] = record.try_into().unwrap();
         Row {
             id,
             category,
@@ -268,6 +270,7 @@ pub(crate) fn parse_csv(text: &str) -> Vec<Row> {
             score,
             margin,
             probability,
+            scene,
         }
     });
     rows.collect()
@@ -333,15 +336,42 @@ pub(crate) fn animals() -> (Vec<Item>, Vec<Item>) {
     (support, pile)
 }
 
+/// Three examples of each of five classes, and a pile of bursts of these and of five more: three frames of everything, one after
+/// the other. Classes as clear as bursts would be taken for scenes, so they are not.
+pub(crate) fn bursts() -> (Vec<Item>, Vec<Item>) {
+    let mut noise = Noise(6);
+    let (support, pile): (Vec<Item>, Vec<Item>) = spread_out(10, 8, 0.7).into_iter().partition(|item| {
+        let (class, number) = item.id.rsplit_once('-').unwrap();
+        class < "class 05" && number.parse::<usize>().unwrap() < 3
+    });
+    let mut frame = |item: &Item, number: usize| Item {
+        id: format!("{}, frame {number}", item.id),
+        label: String::new(),
+        row: item
+            .row
+            .iter()
+            .map(|v| v + (3.0 * noise.next()).round() / 1000.0)
+            .collect(),
+    };
+    let frames = pile.iter().flat_map(|item| [1, 2, 3].map(|number| frame(item, number)));
+    let frames = frames.collect();
+    (support, frames)
+}
+
 /// Labelled features for the bench: some classes with some items each, well apart.
 pub(crate) fn labelled(classes: usize, each: usize) -> Vec<Item> {
+    spread_out(classes, each, 0.25)
+}
+
+/// The same with items that lie more or less far from each other.
+fn spread_out(classes: usize, each: usize, spread: f32) -> Vec<Item> {
     let mut noise = Noise(3);
     let names: Vec<String> = (0..classes).map(|class| format!("class {class:02}")).collect();
     let directions: Vec<(&str, Vec<f32>)> = names
         .iter()
         .map(|name| (name.as_str(), (0..16).map(|_| noise.next() + 0.3).collect()))
         .collect();
-    around(&directions, each, 0.25, 4)
+    around(&directions, each, spread, 4)
 }
 
 /// The same items without their labels.

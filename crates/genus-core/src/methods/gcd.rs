@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use super::Discover;
 use super::parameters::{Parameter, Values};
+use super::{Discover, check_known};
 use crate::brent::minimize_bounded;
 use crate::cluster::kmeans::{KMeans, Space, Tolerance};
 use crate::cluster::silhouette::silhouette;
@@ -215,13 +215,7 @@ impl Gcd {
     /// treated as unknown, less the clusters that stay tiny.
     fn dtc(&self, task: &Task, space: &Space, upper: usize) -> Result<usize, DiscoverError> {
         let known = task.known();
-        if known < 2 {
-            return Err(DiscoverError::TooFewClasses {
-                method: "gcd:k=dtc",
-                needed: 2,
-                found: known,
-            });
-        }
+        check_known("gcd:k=dtc", 2, known)?;
         let anchors = ((known as f64 * 0.6).round() as usize).clamp(1, known - 1);
         let labels = task.support_labels();
         let (fixed, hidden): (Vec<usize>, Vec<usize>) = (0..labels.len()).partition(|&i| labels[i] < anchors);
@@ -270,6 +264,7 @@ impl Gcd {
 
 impl Discover for Gcd {
     fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
+        check_known(NAME, 1, task.known())?;
         let space = labelled_and_queries(task);
         let (categories, labelled_accuracy) = self.estimate(task, &space)?;
         let labels = task.support_labels();

@@ -33,6 +33,18 @@ pub trait Discover: Sync {
     fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError>;
 }
 
+/// Fails unless a method has as many known classes as it needs.
+pub(crate) fn check_known(method: &'static str, needed: usize, known: usize) -> Result<(), DiscoverError> {
+    match known < needed {
+        true => Err(DiscoverError::TooFewClasses {
+            method,
+            needed,
+            found: known,
+        }),
+        false => Ok(()),
+    }
+}
+
 /// One row of the table of methods.
 pub struct MethodEntry {
     /// The name on the command line.

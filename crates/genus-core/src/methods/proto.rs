@@ -1,6 +1,6 @@
 //! ProtoNet: the nearest known class, whatever the query is.
 
-use super::{Discover, Parameter};
+use super::{Discover, Parameter, check_known};
 use crate::discovery::{Discovery, Stop};
 use crate::error::DiscoverError;
 use crate::real_time::nearest;
@@ -16,6 +16,7 @@ pub struct Proto;
 impl Discover for Proto {
     fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
         let known = task.known();
+        check_known(NAME, 1, known)?;
         let queries = (known..task.points().rows()).map(|point| nearest(task.prototype_dots(point)));
         let clusters = (0..known).chain(queries).collect();
         Ok(Discovery::from_clusters(task, clusters, Stop::Direct))

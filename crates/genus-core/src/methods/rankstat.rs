@@ -1,7 +1,7 @@
 //! RankStat: the ranking of the nearest known classes is the category.
 
-use super::Discover;
 use super::parameters::{Parameter, Values};
+use super::{Discover, check_known};
 use crate::choice::choice;
 use crate::discovery::{Discovery, Stop};
 use crate::error::{DiscoverError, ParameterError};
@@ -76,14 +76,7 @@ impl RankStat {
 
     /// Fails unless there are enough known classes for a key.
     pub(crate) fn check_known(&self, known: usize) -> Result<(), DiscoverError> {
-        if known < self.top {
-            return Err(DiscoverError::TooFewClasses {
-                method: NAME,
-                needed: self.top,
-                found: known,
-            });
-        }
-        Ok(())
+        check_known(NAME, self.top, known)
     }
 }
 

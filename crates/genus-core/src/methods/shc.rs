@@ -6,7 +6,7 @@ use crate::cluster::linkage::{self, Forest, Merge};
 use crate::discovery::{Discovery, Stop, VANISHED, canonical};
 use crate::error::{DiscoverError, ParameterError};
 use crate::features::norm;
-use crate::methods::Discover;
+use crate::methods::{Discover, check_known};
 use crate::real_time::Rule;
 use crate::task::{Task, class_means};
 
@@ -239,13 +239,8 @@ impl BoostBlock {
 
 impl Discover for Shc {
     fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
-        if task.known() < 2 && self.min_similarity.is_none() {
-            return Err(DiscoverError::TooFewClasses {
-                method: NAME,
-                needed: 2,
-                found: task.known(),
-            });
-        }
+        // What stays small goes to what is kept, and prototypes always are.
+        check_known(NAME, if self.min_similarity.is_none() { 2 } else { 1 }, task.known())?;
         let merges = match self.linkage {
             Linkage::Fast => linkage::fast(task)?,
             Linkage::Sequential => linkage::sequential(task),

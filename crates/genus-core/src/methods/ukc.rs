@@ -1,7 +1,7 @@
 //! UKC, uncertainty-aware k-means: start with a cluster a known class, split what holds two classes or is too large.
 
 use super::parameters::{Parameter, Values};
-use super::{BoostBlock, Discover};
+use super::{BoostBlock, Discover, check_known};
 use crate::choice::choice;
 use crate::cluster::kmeans::{KMeans, Space};
 use crate::discovery::{Discovery, Stop, canonical};
@@ -251,13 +251,7 @@ fn count(clusters: &[usize], clusters_count: usize, known: usize) -> Vec<Count> 
 impl Discover for Ukc {
     fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
         let known = task.known();
-        if known < 2 {
-            return Err(DiscoverError::TooFewClasses {
-                method: NAME,
-                needed: 2,
-                found: known,
-            });
-        }
+        check_known(NAME, 2, known)?;
         let space = Space::of(task);
         let kmeans = KMeans::scikit(self.restarts, task.dim());
         let start = kmeans.fit(&space, known.min(space.len()), self.seed, &[0]);

@@ -24,6 +24,9 @@ pub(super) fn export(folder: &Path, items: &[SortedItem]) -> Result<Exported, Ex
         if let Some(probability) = item.score.probability {
             label["confidence"] = number(probability);
         }
+        if let Some(scene) = item.scene {
+            label["attributes"]["scene"] = scene.into();
+        }
         let mut path = PathBuf::new();
         labels.insert(absolute(item, Export::FiftyOne, &mut path)?.to_owned(), label);
     }

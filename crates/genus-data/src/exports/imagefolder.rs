@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::{ExportError, Exported};
-use crate::assignments::decimals;
+use crate::assignments::COLUMNS;
 use crate::error::DataError;
 use crate::sorting::{SortedItem, Sorting};
 
@@ -51,19 +51,11 @@ pub(super) fn export(sorting: &Sorting, items: &[SortedItem]) -> Result<Exported
 
 fn metadata(sorting: &Sorting, items: &[SortedItem]) -> io::Result<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(["file_name", "id", "category", "kind", "score", "margin", "probability"])?;
+    writer.write_record(["file_name"].iter().chain(&COLUMNS))?;
     for (target, item) in sorting.targets().zip(items) {
-        let [score, margin] = [item.score.similarity, item.score.margin].map(decimals);
-        let probability = item.score.probability.map_or(String::new(), decimals);
-        writer.write_record([
-            target,
-            &item.id,
-            &item.category,
-            item.row().kind(),
-            &score,
-            &margin,
-            &probability,
-        ])?;
+        let row = item.row();
+        let cells = row.cells();
+        writer.write_record([target].into_iter().chain(cells.iter().map(|cell| &**cell)))?;
     }
     writer.into_inner().map_err(|e| e.into_error())
 }

@@ -65,7 +65,7 @@ fn task(item: &SortedItem, below_root: &Path, made_by: &str) -> Value {
     if let Some(probability) = item.score.probability {
         prediction["score"] = number(probability);
     }
-    json!({
+    let mut task = json!({
         "data": {
             "image": format!("/data/local-files/?d={}", quoted(below_root)),
             "id": item.id,
@@ -74,7 +74,11 @@ fn task(item: &SortedItem, below_root: &Path, made_by: &str) -> Value {
             "margin": number(item.score.margin),
         },
         "predictions": [prediction],
-    })
+    });
+    if let Some(scene) = item.scene {
+        task["data"]["scene"] = scene.into();
+    }
+    task
 }
 
 /// The labelling interface: the image, and one choice a category.

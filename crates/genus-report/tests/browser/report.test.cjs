@@ -15,8 +15,8 @@ const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-ru
 /** What every report must be able to do; the numbers are those of `examples/fixtures.rs`. */
 const REPORTS = {
   ten: { sentence: /^Of 10 photos, \d are of your 2 classes and \d form 1 new group\.$/, sheets: 3, map: true, truth: false, pictures: false, evil: true, texts: true },
-  thousand: { sentence: /^Of 1,000 photos, \d+ are of your 5 classes, \d+ form 9 new groups, and \d+ fit nowhere\.$/, sheets: 14, map: true, truth: true, pictures: true, evil: true },
-  "twenty-thousand": { sentence: /^Of 20,000 photos, [\d,]+ are of your 20 classes, [\d,]+ form 60 new groups, and [\d,]+ fit nowhere\.$/, sheets: 60, map: true, truth: false, pictures: true },
+  thousand: { sentence: /^Of 1,000 photos in 8\d\d scenes, \d+ are of your 5 classes, \d+ form 9 new groups, and \d+ are unsure\.$/, sheets: 14, map: true, truth: true, pictures: true, evil: true, scenes: true },
+  "twenty-thousand": { sentence: /^Of 20,000 photos, [\d,]+ are of your 20 classes, [\d,]+ form 60 new groups, and [\d,]+ are unsure\.$/, sheets: 60, map: true, truth: false, pictures: true },
   "nothing-new": { sentence: /^Of 40 photos, 40 are of your 3 classes\. Nothing new was found\.$/, sheets: 3, map: false, truth: false, pictures: false },
   sample: { sentence: /^Of 1,2\d\d,\d{3} photos, /, sheets: 12, map: true, truth: false, pictures: false, sampled: true },
 };
@@ -56,7 +56,7 @@ async function check(context, report, expected) {
 
   // The overview.
   assert.match(await page.locator("h1").innerText(), expected.sentence);
-  assert.equal(await page.locator(".note").count(), expected.sampled ? 1 : 0);
+  assert.equal(await page.locator(".note").count(), expected.sampled || expected.scenes ? 1 : 0);
   const facts = await page.locator(".facts").innerText();
   for (const word of ["Method", "Encoder", "Seed", "Time"]) assert.ok(facts.includes(word), word);
 
@@ -72,6 +72,17 @@ async function check(context, report, expected) {
     const broken = await page.locator("#sheet-0 .tile img").evaluateAll((all) => all.filter((img) => img.complete && img.naturalWidth === 0).length);
     assert.equal(broken, 0);
     assert.equal(await page.locator("#sheet-0 .examples .tile").count(), 5);
+  }
+
+  // The first frame of a scene says how many there are, and enlarged every one says which it is.
+  const badges = page.locator("#sheet-0 .frames");
+  assert.equal((await badges.count()) > 0, expected.scenes === true);
+  if (expected.scenes) {
+    assert.match(await page.locator("#sheet-0 aside").innerText(), /photos in \d+ scenes/);
+    assert.match(await badges.first().innerText(), /^[23] frames$/);
+    await page.locator("#sheet-0 .tile", { has: page.locator(".frames") }).first().click();
+    assert.match(await page.locator("dialog").innerText(), /frame 1 of [23]/);
+    await page.keyboard.press("Escape");
   }
 
   // One item enlarged: by click, keys and Escape; the focus goes back to where it was.
