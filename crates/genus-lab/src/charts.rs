@@ -2,8 +2,9 @@
 
 use genus_core::episode::Pile;
 
-use crate::figures::{Curve, CurveChart, CurvePoint};
-use crate::report::{Interval, Report, Run, TradeOff, in_words, outliers_in_words};
+use crate::figures::{Curve, CurveChart, CurvePoint, Stop};
+use crate::piles::Varied;
+use crate::report::{Interval, Report, Run, TradeOff, examples_in_words, in_words, outliers_in_words};
 
 /// A drawing and what it is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,11 +18,13 @@ pub struct Figure {
 }
 
 impl Report {
-    /// The chart of an experiment that varies one setting: queries a class, α or t; in real time, what every method could
-    /// trade. Others have none.
+    /// The chart of an experiment that varies one setting: queries a class, α or t; what piles are like; in real time, what
+    /// every method could trade. Others have none.
     pub fn chart(&self) -> Option<Figure> {
-        if self.settings.experiment == "realtime" {
-            return Some(self.trade_off());
+        match &*self.settings.experiment {
+            "realtime" => return Some(self.trade_off()),
+            "piles" => return Some(self.piles()),
+            _ => {}
         }
         let (parameter, title, axis) = match &*self.settings.experiment {
             "queries" => ("", "Accuracy and queries a class", "Queries a class"),
@@ -91,6 +94,7 @@ impl Report {
             x: axis.to_owned(),
             y: if lines.len() == 1 { "Accuracy, %" } else { "All, %" }.to_owned(),
             curves,
+            ..CurveChart::default()
         };
         Some(Figure {
             name: settings.experiment.clone(),
@@ -137,11 +141,129 @@ impl Report {
             x: "Old, %".to_owned(),
             y: "New, %".to_owned(),
             curves,
+            ..CurveChart::default()
         };
         Figure {
             name: settings.experiment.clone(),
             title: title.to_owned(),
             svg: chart.svg(),
+        }
+    }
+}
+
+impl Report {
+    /// All and K of every method, pile by pile.
+    fn piles(&self) -> Figure {
+        let mut stops: Vec<(&str, Stop)> = Vec::new();
+        let mut methods: Vec<(String, Vec<(usize, &Run)>)> = Vec::new();
+        for run in &self.runs {
+            let Some(pile) = &run.pile else { continue };
+            let at = stops
+                .iter()
+                .position(|(name, _)| *name == pile.name)
+                .unwrap_or_else(|| {
+                    let varied = pile.varied();
+                    stops.push((
+                        &pile.name,
+                        Stop {
+                            name: run.place(varied),
+                            // Only numbers of items go on from each other.
+                            joined: varied == Some(Varied::Items) && !stops.is_empty(),
+                        },
+                    ));
+                    stops.len() - 1
+                });
+            let title = run.title();
+            match methods.iter_mut().find(|(name, _)| *name == title) {
+                Some((_, runs)) => runs.push((at, run)),
+                None => methods.push((title, vec![(at, run)])),
+            }
+        }
+        let stops: Vec<Stop> = stops.into_iter().map(|(_, stop)| stop).collect();
+        let curves = |value: &dyn Fn(&Run) -> Option<Interval>| -> Vec<Curve> {
+            let of = |(name, runs): &(String, Vec<(usize, &Run)>)| Curve {
+                name: name.clone(),
+                points: runs
+                    .iter()
+                    .filter_map(|&(at, run)| {
+                        let Interval { mean, ci95 } = value(run)?;
+                        Some(CurvePoint {
+                            x: at as f64,
+                            mean,
+                            half: ci95,
+                        })
+                    })
+                    .collect(),
+                ..Curve::default()
+            };
+            methods.iter().map(of).collect()
+        };
+        let percent = |interval: Interval| Interval {
+            mean: 100.0 * interval.mean,
+            ci95: 100.0 * interval.ci95,
+        };
+        let settings = &self.settings;
+        let classes = settings.way + settings.new;
+        let mut categories = curves(&|run| {
+            let k = run.k?;
+            Some(Interval {
+                mean: k.mean,
+                ci95: k.ci95,
+            })
+        });
+        categories.push(Curve {
+            name: "truth".to_owned(),
+            points: (0..stops.len())
+                .map(|at| CurvePoint {
+                    x: at as f64,
+                    mean: classes as f64,
+                    half: 0.0,
+                })
+                .collect(),
+            ..Curve::default()
+        });
+        let title = "Accuracy, categories and what is in a pile";
+        let charts = [
+            CurveChart {
+                title: format!("{title}: {}", settings.features),
+                subtitle: format!(
+                    "{classes} classes, {} of them known from {} unless said otherwise, {} draws a pile, band: 95 % interval",
+                    settings.way,
+                    examples_in_words(settings.shot),
+                    settings.episodes
+                ),
+                y: "All, %".to_owned(),
+                curves: curves(&|run| Some(percent(run.all))),
+                stops: stops.clone(),
+                ..CurveChart::default()
+            },
+            CurveChart {
+                x: "Items a class".to_owned(),
+                y: "Categories found".to_owned(),
+                curves: categories,
+                stops,
+                logarithmic: true,
+                ..CurveChart::default()
+            },
+        ];
+        Figure {
+            name: settings.experiment.clone(),
+            title: title.to_owned(),
+            svg: CurveChart::stacked(&charts),
+        }
+    }
+}
+
+impl Run {
+    /// The pile as it is called below an axis of items a class.
+    fn place(&self, varied: Option<Varied>) -> String {
+        let Some(pile) = &self.pile else { return String::new() };
+        match (varied, pile.tail) {
+            (_, Some(tail)) => format!("{}–{}", tail.smallest, tail.largest),
+            (Some(Varied::Bursts), _) => format!("{} × {}", self.query, pile.frames),
+            (Some(Varied::Examples), _) => format!("{}, {}-shot", self.query, self.shot),
+            (Some(Varied::Outliers), _) => format!("{} + {}", self.query, outliers_in_words(pile.outliers)),
+            _ => self.query.to_string(),
         }
     }
 }

@@ -11,6 +11,7 @@ use rayon::prelude::*;
 
 use crate::calibrations::Calibrations;
 use crate::contender::Contender;
+use crate::piles::{PileKind, PileSettings, in_bursts};
 use crate::report::{Report, Run, Settings};
 use crate::trial::{Mode, Outcome, Trial};
 use crate::{Dataset, LabError, Progress};
@@ -89,6 +90,8 @@ pub enum Experiment {
     Large(LargeSettings),
     /// Accuracy against the number of queries of a class.
     Queries(Vec<usize>),
+    /// Piles as people have them: items a class, long tails, bursts, numbers of examples, outliers. An episode is a pile.
+    Piles(PileSettings),
     /// More known and new classes: 5 and 20, 10 and 20, 10 and 40.
     Tasks,
     /// The calibrated method without one part of it at a time, and other methods on its features.
@@ -133,10 +136,13 @@ impl Default for LargeSettings {
     }
 }
 
-/// Methods on episodes of one shape.
-struct Series {
-    shape: Shape,
-    methods: Vec<String>,
+/// Methods on episodes of one kind.
+pub(crate) struct Series {
+    pub(crate) shape: Shape,
+    pub(crate) pile: Pile,
+    /// The pile, in an experiment on piles.
+    pub(crate) kind: Option<PileKind>,
+    pub(crate) methods: Vec<String>,
 }
 
 impl Experiment {
@@ -147,6 +153,7 @@ impl Experiment {
             Experiment::RealTime => "realtime",
             Experiment::Large(_) => "large",
             Experiment::Queries(_) => "queries",
+            Experiment::Piles(_) => "piles",
             Experiment::Tasks => "tasks",
             Experiment::Ablation => "ablation",
             Experiment::Alpha(_) => "alpha",
@@ -172,6 +179,7 @@ impl Experiment {
             Experiment::RealTime => &["proto", "rankstat", "ocd", "shc", "shc:boost=1.1", "ukc", "calibrated"],
             Experiment::Large(_) => &["proto", "rankstat", "ocd", "shc", "ukc", "calibrated"],
             Experiment::Backbones { .. } => &["proto", "shc", "ukc", "calibrated"],
+            Experiment::Piles(_) => &["calibrated", "proto", "shc", "ukc"],
             Experiment::Queries(_) | Experiment::Tasks | Experiment::Transfer { .. } => &["shc", "ukc", "calibrated"],
             Experiment::Ablation => &[
                 "shc",
@@ -207,6 +215,7 @@ impl Bench {
             Experiment::Large(_) if self.pile != Pile::default() => {
                 "a large task takes all items of its classes, so it has no tail and no outliers"
             }
+            Experiment::Piles(_) if self.pile != Pile::default() => "the piles have tails and outliers of their own",
             Experiment::Queries(_) if tail.is_some() => {
                 "the queries of a class are what is varied, and a tail sets them"
             }
@@ -270,6 +279,9 @@ impl Bench {
                 .flat_map(|name| values.iter().map(move |value| (name, value)));
             all.map(|(name, value)| format!("{name}:{parameter}={value}")).collect()
         };
+        if let Experiment::Piles(settings) = experiment {
+            return self.series_of_piles(data, settings, &plain, notes);
+        }
         let mut shapes = vec![self.shape];
         let specs = match experiment {
             Experiment::Main
@@ -277,6 +289,7 @@ impl Bench {
             | Experiment::Large(_)
             | Experiment::Ablation
             | Experiment::Backbones { .. }
+            | Experiment::Piles(_)
             | Experiment::Transfer { .. } => plain,
             Experiment::Alpha(values) => varied("alpha", values.iter().map(f64::to_string).collect()),
             Experiment::Threshold(values) => varied("t", values.iter().map(usize::to_string).collect()),
@@ -310,9 +323,46 @@ impl Bench {
         }
         let series = shapes.into_iter().map(|shape| Series {
             shape,
+            pile: self.pile,
+            kind: None,
             methods: specs.clone(),
         });
         Ok(series.collect())
+    }
+
+    /// The piles that the data has enough items and classes for.
+    fn series_of_piles(
+        &self,
+        data: &Dataset,
+        settings: &PileSettings,
+        methods: &[String],
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Series>, LabError> {
+        let mut series = Vec::new();
+        for kind in settings.piles(self.shape) {
+            let (classes, items) = (kind.pile.classes(kind.shape), kind.pile.items(kind.shape));
+            let large_enough = data.pool().items().iter().filter(|of_class| of_class.len() >= items);
+            let found = large_enough.count();
+            if found < classes {
+                notes.push(format!(
+                    "{kind} is left out: it needs {classes} classes of at least {items} items, and there are {found}"
+                ));
+                continue;
+            }
+            series.push(Series {
+                shape: kind.shape,
+                pile: kind.pile,
+                kind: Some(kind),
+                methods: methods.to_vec(),
+            });
+        }
+        match series.is_empty() {
+            true => Err(LabError::NothingToRun {
+                data: data.name().to_owned(),
+                reason: notes.join("; "),
+            }),
+            false => Ok(series),
+        }
     }
 
     fn run_series(
@@ -328,22 +378,28 @@ impl Bench {
         let needed = match experiment {
             Experiment::Large(large) if large.authors => shape.items_in_order(),
             Experiment::Large(_) => shape.shot.saturating_add(1),
-            _ => self.pile.items(shape),
+            _ => series.pile.items(shape),
+        };
+        let short_classes = match series.kind {
+            // Piles that no class is large enough for were left out before.
+            Some(_) => ShortClasses::Skip,
+            None => self.short_classes,
         };
         let (pool, skipped) = data
             .pool()
             .clone()
-            .with_at_least(needed, self.short_classes)
+            .with_at_least(needed, short_classes)
             .map_err(|source| self.cannot_draw(data, source))?;
         if !skipped.is_empty() {
+            let setting = series.kind.map_or_else(|| shape.to_string(), |kind| kind.to_string());
             notes.push(format!(
-                "{shape}: classes with fewer than {needed} items are left out: {}",
+                "{setting}: classes with fewer than {needed} items are left out: {}",
                 skipped.join(", ")
             ));
         }
         let run = |number| {
             let (episode, mode) = self
-                .draw(&pool, experiment, shape, number)
+                .draw(&pool, experiment, series, number)
                 .map_err(|source| self.cannot_draw(data, source))?;
             let trial = Trial::new(data, episode, mode, self, number)?;
             let outcomes = series.methods.iter().map(|spec| {
@@ -357,16 +413,18 @@ impl Bench {
             progress.step();
             outcomes
         };
-        let outcomes: Vec<Result<Vec<Outcome>, LabError>> =
-            match series.methods.iter().any(|spec| contenders[spec].needs_all_threads()) {
-                true => (0..self.episodes).map(run).collect(),
-                false => (0..self.episodes).into_par_iter().map(run).collect(),
-            };
+        // One large pile at a time has the memory to itself, and its methods use all threads.
+        let one_by_one =
+            series.kind.is_some() || series.methods.iter().any(|spec| contenders[spec].needs_all_threads());
+        let outcomes: Vec<Result<Vec<Outcome>, LabError>> = match one_by_one {
+            true => (0..self.episodes).map(run).collect(),
+            false => (0..self.episodes).into_par_iter().map(run).collect(),
+        };
         // The first failure in the order of the episodes, whichever thread came to one first.
         let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
         let runs = series.methods.iter().enumerate().map(|(at, spec)| {
             let of_method = outcomes.iter().map(|episode| &episode[at]);
-            Run::new(spec, shape, self.pile, experiment, data.set(), of_method)
+            Run::new(spec, series, experiment, data.set(), of_method)
         });
         Ok(runs.collect())
     }
@@ -375,11 +433,16 @@ impl Bench {
         &self,
         pool: &Pool,
         experiment: &Experiment,
-        shape: Shape,
+        series: &Series,
         number: u64,
     ) -> Result<(Episode, Mode), EpisodeError> {
+        let Series { shape, pile, kind, .. } = *series;
+        if let Some(PileKind { frames, .. }) = kind {
+            let episode = pool.episode_of(shape, pile, self.seed, number)?;
+            return Ok((in_bursts(episode, frames), Mode::Pile { frames }));
+        }
         match experiment {
-            Experiment::RealTime => Ok((pool.episode_of(shape, self.pile, self.seed, number)?, Mode::RealTime)),
+            Experiment::RealTime => Ok((pool.episode_of(shape, pile, self.seed, number)?, Mode::RealTime)),
             Experiment::Large(large) => {
                 let (episode, subset) = if large.authors {
                     let (episode, first) = pool.large_in_order(shape, self.seed, number)?;
@@ -399,7 +462,7 @@ impl Bench {
                 };
                 Ok((episode, mode))
             }
-            _ => Ok((pool.episode_of(shape, self.pile, self.seed, number)?, Mode::Batch)),
+            _ => Ok((pool.episode_of(shape, pile, self.seed, number)?, Mode::Batch)),
         }
     }
 

@@ -41,6 +41,7 @@ mod experiment;
 pub mod figures;
 mod machine;
 mod paper;
+mod piles;
 mod plot;
 mod report;
 mod source;
@@ -61,9 +62,10 @@ pub use digits::{DigitsResult, DigitsTask};
 pub use experiment::{Bench, Experiment, LargeSettings};
 pub use machine::Machine;
 pub use paper::{PaperCell, PaperCounts, Place, paper_cell, paper_counts};
+pub use piles::{PileSettings, Varied};
 pub use report::{
-    AccuracySummary, Categories, EpisodeFigures, Interval, KnownOrNew, OtherMetrics, Report, Run, Settings, TailReport,
-    TradeOff, UnsureShares, figures_page,
+    AccuracySummary, Categories, EpisodeFigures, Interval, KnownOrNew, OtherMetrics, PileReport, Report, Run, Settings,
+    SurenessReport, TailReport, TradeOff, UnsureShares, figures_page,
 };
 pub use source::image_source;
 pub use study::{ALPHAS, QUERIES, Study, THRESHOLDS};

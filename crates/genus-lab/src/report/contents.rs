@@ -3,7 +3,7 @@
 use genus_core::episode::Tail;
 
 use super::table::{Cell, Table};
-use super::{Interval, Report, Run, in_words, outliers_in_words};
+use super::{Interval, Report, Run, examples_in_words, in_words, outliers_in_words};
 
 /// What a report says.
 pub(super) struct Contents {
@@ -41,7 +41,10 @@ impl Report {
         if with_data {
             leading.push(("Data", Box::new(|run| run.data.clone().unwrap_or_default())));
         }
-        if several_shapes {
+        if self.runs.iter().any(|run| run.pile.is_some()) {
+            let name = |run: &Run| run.pile.as_ref().map(|pile| pile.name.clone()).unwrap_or_default();
+            leading.push(("Pile", Box::new(name)));
+        } else if several_shapes {
             leading.push(("Setting", Box::new(shape)));
         }
         leading.push(("Method", Box::new(Run::title)));
@@ -51,10 +54,17 @@ impl Report {
             titles.chain(more.iter().copied()).map(str::to_owned).collect()
         };
         let with_scores = self.runs.iter().any(|run| run.known_or_new.is_some());
+        let with_sureness = self.runs.iter().any(|run| run.sureness.is_some());
         let with_unsure = self.runs.iter().any(|run| run.unsure.is_some());
         let mut columns = vec!["All", "Old", "New", "K", "K error"];
         if with_scores {
             columns.push("AUROC");
+        }
+        if with_sureness {
+            columns.extend(["ECE", "Errors found"]);
+        }
+        if with_sureness && with_unsure {
+            columns.push("Outliers found");
         }
         if with_unsure {
             columns.extend(["Outliers unsure", "Others unsure"]);
@@ -90,6 +100,16 @@ impl Report {
             let or_none = |interval: Option<Interval>| interval.map_or_else(Cell::none, Cell::percent);
             if with_scores {
                 cells.push(or_none(run.known_or_new.as_ref().map(|scores| scores.auroc)));
+            }
+            if with_sureness {
+                cells.push(
+                    run.sureness
+                        .map_or_else(Cell::none, |sure| Cell::number(format!("{:.3}", sure.ece), sure.ece)),
+                );
+                cells.push(or_none(run.sureness.map(|sure| sure.errors_found)));
+            }
+            if with_sureness && with_unsure {
+                cells.push(or_none(run.sureness.map(|sure| sure.outliers_found)));
             }
             if with_unsure {
                 cells.push(or_none(run.unsure.map(|shares| shares.outliers)));
@@ -140,6 +160,18 @@ impl Report {
                 "{} tasks of {}-way {}-shot {}-new, {} queries clustered and the rest assigned, seed {}",
                 s.episodes, s.way, s.shot, s.new, large.subset, s.seed
             ),
+            None if s.experiment == "piles" => format!(
+                "{} draws a pile of {} classes, {} of them known from {}, from {} classes{}, seed {}",
+                s.episodes,
+                s.way + s.new,
+                s.way,
+                examples_in_words(s.shot),
+                s.classes,
+                s.half
+                    .as_ref()
+                    .map_or_else(String::new, |half| format!(" (the {half} half)")),
+                s.seed
+            ),
             None if with_data => format!(
                 "{} episodes a row of {}-way {}-shot {}-new with {queries}, seed {}",
                 s.episodes, s.way, s.shot, s.new, s.seed
@@ -173,9 +205,23 @@ impl Report {
         } else {
             ""
         };
+        let sure = if with_sureness {
+            " ECE: by how much probabilities are wrong, on average. Errors found: how many of them are among the least sure \
+             tenth of the items, in %."
+        } else {
+            ""
+        };
+        let found = if with_sureness && with_unsure {
+            " Outliers found: how many are less sure than nine tenths of the others, in %; they are not scored, and categories \
+             made of them count in K."
+        } else {
+            ""
+        };
         Contents {
             what,
-            how: format!("Accuracy in % by the paper's metric, ± half the 95 % interval.{scores}{beside}{outliers}"),
+            how: format!(
+                "Accuracy in % by the paper's metric, ± half the 95 % interval.{scores}{sure}{found}{beside}{outliers}"
+            ),
             main,
             doubts,
             other,
