@@ -596,6 +596,12 @@ pub(crate) enum BenchCommand {
                             genus bench piles --features birds.npz --classes 48 --way 10 --items 200 --vary items,tail"
     )]
     Piles(Box<PilesBench>),
+    /// A pile item by item in several random orders, as `assign --grow` takes it, beside the pile at once and OCD
+    #[command(
+        after_help = "Examples:\n  genus bench stream --features birds.npz --svg stream.svg\n  \
+                            genus bench stream --features birds.npz --split birds.split.json --tail 6-200 --orders 10"
+    )]
+    Stream(Box<StreamBench>),
     /// More known and new classes: 5 and 20, 10 and 20, 10 and 40
     #[command(after_help = "Examples:\n  genus bench tasks --features cub.npz --split cub.split.json")]
     Tasks(EpisodeBench),
@@ -738,6 +744,43 @@ pub(crate) struct PilesBench {
     pub(crate) vary: Vec<Varied>,
     /// How many piles of each kind are averaged
     #[arg(long, default_value = "3", value_name = "N", visible_alias = "episodes")]
+    pub(crate) draws: std::num::NonZeroU64,
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+    #[command(flatten)]
+    pub(crate) chart: Chart,
+}
+
+/// A pile item by item.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StreamBench {
+    #[command(flatten)]
+    pub(crate) source: BenchSource,
+    #[command(flatten)]
+    pub(crate) half: HalfOptions,
+    /// Classes of a pile
+    #[arg(long, default_value = "24", value_name = "N")]
+    pub(crate) classes: NonZeroUsize,
+    /// Known classes among them
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    pub(crate) way: usize,
+    /// Labelled examples of a known class
+    #[arg(long, default_value_t = 5, value_name = "K")]
+    pub(crate) shot: usize,
+    /// Items of a class
+    #[arg(long, default_value = "60", value_name = "Q", conflicts_with = "tail")]
+    pub(crate) items: NonZeroUsize,
+    /// A long tail: few items of some classes and many of others, on a geometric ladder
+    #[arg(long, value_name = "LOW-HIGH")]
+    pub(crate) tail: Option<Tail>,
+    /// How many random orders the items of a pile come in
+    #[arg(long, default_value = "5", value_name = "N")]
+    pub(crate) orders: std::num::NonZeroU64,
+    /// How many times it is looked at where everything is, the last time at the end
+    #[arg(long, default_value = "8", value_name = "N")]
+    pub(crate) looks: NonZeroUsize,
+    /// How many piles are averaged
+    #[arg(long, default_value = "1", value_name = "N", visible_alias = "episodes")]
     pub(crate) draws: std::num::NonZeroU64,
     #[command(flatten)]
     pub(crate) run: RunOptions,

@@ -4,7 +4,9 @@ use genus_core::episode::Pile;
 
 use crate::figures::{Curve, CurveChart, CurvePoint, Stop};
 use crate::piles::Varied;
-use crate::report::{Interval, Report, Run, TradeOff, examples_in_words, in_words, outliers_in_words};
+use crate::report::{
+    Categories, Interval, Report, Run, TradeOff, counted, examples_in_words, in_words, outliers_in_words,
+};
 
 /// A drawing and what it is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,12 +20,13 @@ pub struct Figure {
 }
 
 impl Report {
-    /// The chart of an experiment that varies one setting: queries a class, α or t; what piles are like; in real time, what
-    /// every method could trade. Others have none.
+    /// The chart of an experiment that varies one setting: queries a class, α or t; what piles are like; how far a
+    /// stream has come; in real time, what every method could trade. Others have none.
     pub fn chart(&self) -> Option<Figure> {
         match &*self.settings.experiment {
             "realtime" => return Some(self.trade_off()),
             "piles" => return Some(self.piles()),
+            "stream" => return Some(self.stream()),
             _ => {}
         }
         let (parameter, title, axis) = match &*self.settings.experiment {
@@ -154,93 +157,46 @@ impl Report {
 impl Report {
     /// All and K of every method, pile by pile.
     fn piles(&self) -> Figure {
-        let mut stops: Vec<(&str, Stop)> = Vec::new();
-        let mut methods: Vec<(String, Vec<(usize, &Run)>)> = Vec::new();
+        let mut names: Vec<&str> = Vec::new();
+        let mut stops: Vec<Stop> = Vec::new();
         for run in &self.runs {
-            let Some(pile) = &run.pile else { continue };
-            let at = stops
-                .iter()
-                .position(|(name, _)| *name == pile.name)
-                .unwrap_or_else(|| {
-                    let varied = pile.varied();
-                    stops.push((
-                        &pile.name,
-                        Stop {
-                            name: run.place(varied),
-                            // Only numbers of items go on from each other.
-                            joined: varied == Some(Varied::Items) && !stops.is_empty(),
-                        },
-                    ));
-                    stops.len() - 1
-                });
-            let title = run.title();
-            match methods.iter_mut().find(|(name, _)| *name == title) {
-                Some((_, runs)) => runs.push((at, run)),
-                None => methods.push((title, vec![(at, run)])),
-            }
-        }
-        let stops: Vec<Stop> = stops.into_iter().map(|(_, stop)| stop).collect();
-        let curves = |value: &dyn Fn(&Run) -> Option<Interval>| -> Vec<Curve> {
-            let of = |(name, runs): &(String, Vec<(usize, &Run)>)| Curve {
-                name: name.clone(),
-                points: runs
-                    .iter()
-                    .filter_map(|&(at, run)| {
-                        let Interval { mean, ci95 } = value(run)?;
-                        Some(CurvePoint {
-                            x: at as f64,
-                            mean,
-                            half: ci95,
-                        })
-                    })
-                    .collect(),
-                ..Curve::default()
+            let Some(pile) = run.pile.as_ref().filter(|pile| !names.contains(&&*pile.name)) else {
+                continue;
             };
-            methods.iter().map(of).collect()
-        };
-        let percent = |interval: Interval| Interval {
-            mean: 100.0 * interval.mean,
-            ci95: 100.0 * interval.ci95,
+            let varied = pile.varied();
+            names.push(&pile.name);
+            stops.push(Stop {
+                name: run.place(varied),
+                // Only numbers of items go on from each other.
+                joined: varied == Some(Varied::Items) && !stops.is_empty(),
+            });
+        }
+        let place = |run: &Run| {
+            let name = &*run.pile.as_ref()?.name;
+            Some(names.iter().position(|other| *other == name)? as f64)
         };
         let settings = &self.settings;
         let classes = settings.way + settings.new;
-        let mut categories = curves(&|run| {
-            let k = run.k?;
-            Some(Interval {
-                mean: k.mean,
-                ci95: k.ci95,
-            })
-        });
-        categories.push(Curve {
-            name: "truth".to_owned(),
-            points: (0..stops.len())
-                .map(|at| CurvePoint {
-                    x: at as f64,
-                    mean: classes as f64,
-                    half: 0.0,
-                })
-                .collect(),
-            ..Curve::default()
-        });
+        let truth = (0..stops.len()).map(|at| (at as f64, classes as f64)).collect();
         let title = "Accuracy, categories and what is in a pile";
         let charts = [
             CurveChart {
                 title: format!("{title}: {}", settings.features),
                 subtitle: format!(
-                    "{classes} classes, {} of them known from {} unless said otherwise, {} draws a pile, band: 95 % interval",
+                    "{classes} classes, {} of them known from {} unless said otherwise, {} a pile, band: 95 % interval",
                     settings.way,
                     examples_in_words(settings.shot),
-                    settings.episodes
+                    counted(settings.episodes, "draw")
                 ),
                 y: "All, %".to_owned(),
-                curves: curves(&|run| Some(percent(run.all))),
+                curves: self.curves(&place, &|run| Some(percent(run.all))),
                 stops: stops.clone(),
                 ..CurveChart::default()
             },
             CurveChart {
                 x: "Items a class".to_owned(),
                 y: "Categories found".to_owned(),
-                curves: categories,
+                curves: self.curves_of_k(&place, truth),
                 stops,
                 logarithmic: true,
                 ..CurveChart::default()
@@ -251,6 +207,98 @@ impl Report {
             title: title.to_owned(),
             svg: CurveChart::stacked(&charts),
         }
+    }
+
+    /// All, K and what waits against the number of items that have come.
+    fn stream(&self) -> Figure {
+        let place = |run: &Run| Some(run.stream?.seen as f64);
+        let mut truth: Vec<(f64, f64)> = Vec::new();
+        for stream in self.runs.iter().filter_map(|run| run.stream) {
+            let at = (stream.seen as f64, stream.classes);
+            if truth.last() != Some(&at) {
+                truth.push(at);
+            }
+        }
+        let settings = &self.settings;
+        let title = "Accuracy, categories and how much of a pile has come";
+        let chart = |y: &str, curves| CurveChart {
+            y: y.to_owned(),
+            curves,
+            ..CurveChart::default()
+        };
+        let mut waiting = self.curves(&place, &|run| Some(percent(run.stream?.waiting?)));
+        waiting.retain(|curve| !curve.points.is_empty());
+        let charts = [
+            CurveChart {
+                title: format!("{title}: {}", settings.features),
+                subtitle: format!(
+                    "{} classes with {}, {} of them known from {}, {} of {}, band: 95 % interval",
+                    settings.way + settings.new,
+                    in_words(settings.query, settings.pile()),
+                    settings.way,
+                    examples_in_words(settings.shot),
+                    counted(settings.orders.unwrap_or_default(), "order"),
+                    counted(settings.episodes, "pile")
+                ),
+                ..chart("All, %", self.curves(&place, &|run| Some(percent(run.all))))
+            },
+            CurveChart {
+                logarithmic: true,
+                ..chart("Categories found", self.curves_of_k(&place, truth))
+            },
+            CurveChart {
+                x: "Items seen".to_owned(),
+                ..chart("Waiting, %", waiting)
+            },
+        ];
+        Figure {
+            name: settings.experiment.clone(),
+            title: title.to_owned(),
+            svg: CurveChart::stacked(&charts),
+        }
+    }
+
+    /// A line a method.
+    fn curves(&self, place: &dyn Fn(&Run) -> Option<f64>, value: &dyn Fn(&Run) -> Option<Interval>) -> Vec<Curve> {
+        let mut curves: Vec<Curve> = Vec::new();
+        for run in &self.runs {
+            let name = run.title();
+            let found = curves.iter().position(|curve| curve.name == name);
+            let at = found.unwrap_or_else(|| {
+                curves.push(Curve {
+                    name,
+                    ..Curve::default()
+                });
+                curves.len() - 1
+            });
+            if let (Some(x), Some(Interval { mean, ci95 })) = (place(run), value(run)) {
+                curves[at].points.push(CurvePoint { x, mean, half: ci95 });
+            }
+        }
+        curves
+    }
+
+    /// How many categories there were by every method, and how many there are.
+    fn curves_of_k(&self, place: &dyn Fn(&Run) -> Option<f64>, truth: Vec<(f64, f64)>) -> Vec<Curve> {
+        let mut curves = self.curves(place, &|run| {
+            let Categories { mean, ci95, .. } = run.k?;
+            Some(Interval { mean, ci95 })
+        });
+        let truth = truth.into_iter().map(|(x, mean)| CurvePoint { x, mean, half: 0.0 });
+        curves.push(Curve {
+            name: "truth".to_owned(),
+            points: truth.collect(),
+            ..Curve::default()
+        });
+        curves
+    }
+}
+
+/// A share in %.
+fn percent(Interval { mean, ci95 }: Interval) -> Interval {
+    Interval {
+        mean: 100.0 * mean,
+        ci95: 100.0 * ci95,
     }
 }
 

@@ -13,6 +13,7 @@ use crate::calibrations::Calibrations;
 use crate::contender::Contender;
 use crate::piles::{PileKind, PileSettings, in_bursts};
 use crate::report::{Report, Run, Settings};
+use crate::streams::StreamSettings;
 use crate::trial::{Mode, Outcome, Trial};
 use crate::{Dataset, LabError, Progress};
 
@@ -92,6 +93,8 @@ pub enum Experiment {
     Queries(Vec<usize>),
     /// Piles as people have them: items a class, long tails, bursts, numbers of examples, outliers. An episode is a pile.
     Piles(PileSettings),
+    /// A pile item by item, in several orders, beside as much of it at once. An episode is a pile.
+    Stream(StreamSettings),
     /// More known and new classes: 5 and 20, 10 and 20, 10 and 40.
     Tasks,
     /// The calibrated method without one part of it at a time, and other methods on its features.
@@ -154,6 +157,7 @@ impl Experiment {
             Experiment::Large(_) => "large",
             Experiment::Queries(_) => "queries",
             Experiment::Piles(_) => "piles",
+            Experiment::Stream(_) => "stream",
             Experiment::Tasks => "tasks",
             Experiment::Ablation => "ablation",
             Experiment::Alpha(_) => "alpha",
@@ -180,6 +184,7 @@ impl Experiment {
             Experiment::Large(_) => &["proto", "rankstat", "ocd", "shc", "ukc", "calibrated"],
             Experiment::Backbones { .. } => &["proto", "shc", "ukc", "calibrated"],
             Experiment::Piles(_) => &["calibrated", "proto", "shc", "ukc"],
+            Experiment::Stream(_) => &["calibrated", "ocd"],
             Experiment::Queries(_) | Experiment::Tasks | Experiment::Transfer { .. } => &["shc", "ukc", "calibrated"],
             Experiment::Ablation => &[
                 "shc",
@@ -216,6 +221,9 @@ impl Bench {
                 "a large task takes all items of its classes, so it has no tail and no outliers"
             }
             Experiment::Piles(_) if self.pile != Pile::default() => "the piles have tails and outliers of their own",
+            Experiment::Stream(_) if outliers > 0 => {
+                "what belongs nowhere waits for ever, and nothing says whether it should"
+            }
             Experiment::Queries(_) if tail.is_some() => {
                 "the queries of a class are what is varied, and a tail sets them"
             }
@@ -232,6 +240,9 @@ impl Bench {
     /// Runs an experiment.
     pub fn run(&self, data: &Dataset, experiment: &Experiment, progress: &dyn Progress) -> Result<Report, LabError> {
         self.fits(experiment)?;
+        if let Experiment::Stream(settings) = experiment {
+            return self.run_streams(data, experiment, *settings, progress);
+        }
         let mut notes = Vec::new();
         let series = self.series(data, experiment, &mut notes)?;
         let specs: BTreeSet<&String> = series.iter().flat_map(|series| &series.methods).collect();
@@ -253,6 +264,23 @@ impl Bench {
         Ok(Report::new(settings, runs, notes))
     }
 
+    /// The methods that were asked for, or those of the experiment.
+    pub(crate) fn names(&self, data: &Dataset, experiment: &Experiment, notes: &mut Vec<String>) -> Vec<String> {
+        if !self.methods.is_empty() {
+            return self.methods.clone();
+        }
+        let mut names = experiment.methods().to_vec();
+        // Asked for by name it fails, and says so.
+        if let Some(reason) = Contender::cannot_learn(data) {
+            let before = names.len();
+            names.retain(|name| !Contender::learns(name));
+            if names.len() < before {
+                notes.push(format!("ocd is left out: {reason}"));
+            }
+        }
+        names.into_iter().map(str::to_owned).collect()
+    }
+
     /// The methods and shapes that an experiment runs through.
     fn series(
         &self,
@@ -260,19 +288,8 @@ impl Bench {
         experiment: &Experiment,
         notes: &mut Vec<String>,
     ) -> Result<Vec<Series>, LabError> {
-        let mut names: Vec<&str> = self.methods.iter().map(String::as_str).collect();
-        if names.is_empty() {
-            names = experiment.methods().to_vec();
-            // Asked for by name it fails, and says so.
-            if let Some(reason) = Contender::cannot_learn(data) {
-                let before = names.len();
-                names.retain(|name| !Contender::learns(name));
-                if names.len() < before {
-                    notes.push(format!("ocd is left out: {reason}"));
-                }
-            }
-        }
-        let plain: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let plain = self.names(data, experiment, notes);
+        let names = &plain;
         let varied = |parameter: &str, values: Vec<String>| -> Vec<String> {
             let all = names
                 .iter()
@@ -290,12 +307,13 @@ impl Bench {
             | Experiment::Ablation
             | Experiment::Backbones { .. }
             | Experiment::Piles(_)
-            | Experiment::Transfer { .. } => plain,
+            | Experiment::Stream(_)
+            | Experiment::Transfer { .. } => plain.clone(),
             Experiment::Alpha(values) => varied("alpha", values.iter().map(f64::to_string).collect()),
             Experiment::Threshold(values) => varied("t", values.iter().map(usize::to_string).collect()),
             Experiment::Queries(values) => {
                 shapes = values.iter().map(|&query| Shape { query, ..self.shape }).collect();
-                plain
+                plain.clone()
             }
             Experiment::Tasks => {
                 shapes = [(5, 20), (10, 20), (10, 40)]
@@ -311,7 +329,7 @@ impl Bench {
                     }
                     fits
                 });
-                plain
+                plain.clone()
             }
         };
         if shapes.is_empty() {
@@ -402,13 +420,10 @@ impl Bench {
                 .draw(&pool, experiment, series, number)
                 .map_err(|source| self.cannot_draw(data, source))?;
             let trial = Trial::new(data, episode, mode, self, number)?;
-            let outcomes = series.methods.iter().map(|spec| {
-                let contender = &contenders[spec];
-                match contender.features() {
-                    Some(features) => trial.on(features)?.run(contender),
-                    None => trial.run(contender),
-                }
-            });
+            let outcomes = series
+                .methods
+                .iter()
+                .map(|spec| trial.run_on_its_features(&contenders[spec]));
             let outcomes = outcomes.collect();
             progress.step();
             outcomes

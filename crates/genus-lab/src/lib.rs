@@ -45,6 +45,7 @@ mod piles;
 mod plot;
 mod report;
 mod source;
+mod streams;
 mod study;
 pub mod training;
 mod trial;
@@ -65,9 +66,10 @@ pub use paper::{PaperCell, PaperCounts, Place, paper_cell, paper_counts};
 pub use piles::{PileSettings, Varied};
 pub use report::{
     AccuracySummary, Categories, EpisodeFigures, Interval, KnownOrNew, OtherMetrics, PileReport, Report, Run, Settings,
-    SurenessReport, TailReport, TradeOff, UnsureShares, figures_page,
+    StreamReport, SurenessReport, TailReport, TradeOff, UnsureShares, figures_page,
 };
 pub use source::image_source;
+pub use streams::StreamSettings;
 pub use study::{ALPHAS, QUERIES, Study, THRESHOLDS};
 
 /// Hears how far a long run has come. Called from several threads.

@@ -51,6 +51,8 @@ pub(crate) struct Outcome {
     pub(crate) unsure: Option<Unsure>,
     /// What the probabilities of a pile are worth, where the method has some.
     pub(crate) sureness: Option<Sureness>,
+    /// The share of the queries that wait, in a stream.
+    pub(crate) waiting: Option<f64>,
     pub(crate) time: Duration,
 }
 
@@ -214,6 +216,14 @@ impl<'a> Trial<'a> {
         discovery.map_err(|source| self.failed(contender, source))
     }
 
+    /// Runs a method on the features that it wants to see, and judges it.
+    pub(crate) fn run_on_its_features(&self, contender: &Contender) -> Result<Outcome, LabError> {
+        match contender.features() {
+            Some(features) => self.on(features)?.run(contender),
+            None => self.run(contender),
+        }
+    }
+
     /// Runs a method and judges it.
     pub(crate) fn run(&self, contender: &Contender) -> Result<Outcome, LabError> {
         let start = Instant::now();
@@ -253,8 +263,13 @@ impl<'a> Trial<'a> {
 
     /// Says which method failed, and when.
     pub(crate) fn failed(&self, contender: &Contender, source: DiscoverError) -> LabError {
+        self.method_failed(contender.spec(), source)
+    }
+
+    /// The same of what is no contender.
+    pub(crate) fn method_failed(&self, method: &str, source: DiscoverError) -> LabError {
         LabError::Discover {
-            method: contender.spec().to_owned(),
+            method: method.to_owned(),
             episode: self.number,
             source,
         }
@@ -357,21 +372,26 @@ fn one_by_one(method: &Method, task: &Task) -> Result<Vec<Category>, DiscoverErr
 
 /// Judges the first queries, whose truth is known. Categories are counted with all of them.
 fn judge(discovery: &Discovery, truth: &[usize], time: Duration) -> Outcome {
+    judge_clusters(discovery.prototype_clusters(), discovery.query_clusters(), truth, time)
+}
+
+/// The same of the clusters of prototypes and queries.
+pub(crate) fn judge_clusters(known: &[usize], clusters: &[usize], truth: &[usize], time: Duration) -> Outcome {
     let judged = Judged {
-        known: discovery.prototype_clusters(),
-        clusters: &discovery.query_clusters()[..truth.len()],
+        known,
+        clusters: &clusters[..truth.len()],
         truth,
     };
-    let clusters = judged.known.iter().chain(discovery.query_clusters());
     Outcome {
         accuracies: Convention::ALL.map(|convention| accuracy(&judged, convention)),
         nmi: nmi(judged.clusters, truth),
         ari: ari(judged.clusters, truth),
-        categories: clusters.max().map(|last| last + 1),
-        classes: classes(judged.known.len(), truth),
+        categories: known.iter().chain(clusters).max().map(|last| last + 1),
+        classes: classes(known.len(), truth),
         known_or_new: None,
         unsure: None,
         sureness: None,
+        waiting: None,
         time,
     }
 }
@@ -426,6 +446,7 @@ fn judge_one_by_one(known: usize, categories: &[Category], truth: &[usize], time
         known_or_new: None,
         unsure: None,
         sureness: None,
+        waiting: None,
         time,
     }
 }

@@ -9,7 +9,7 @@ use genus_core::metrics::{Accuracy, Convention, Judged, accuracy};
 use genus_core::{CentreNorm, Discover, Features, Kind, Prototypes, Support, Task};
 use genus_lab::{
     Bench, Dataset, DigitsTask, Experiment, LabError, LargeSettings, PileSettings, Progress, Report, Run, Silent,
-    Varied,
+    StreamSettings, Varied,
 };
 
 /// Numbers between -1 and 1 in a fixed order: SplitMix64.
@@ -979,4 +979,95 @@ fn a_half_of_the_classes_is_drawn_from_and_the_other_can_be_learnt_from() {
         assert_eq!(report.settings.half.as_deref(), Some(&*half.to_string()));
         assert!(report.markdown().contains(&format!("classes (the {half} half)")));
     }
+}
+
+#[test]
+fn a_stream_ends_near_the_pile_at_once_where_classes_are_far_apart() {
+    let (rows, labels) = rows(&[20; 8], 0.2);
+    let data = Dataset::new("made up", Features::from_rows(rows).unwrap(), &labels, None).unwrap();
+    let bench = Bench {
+        shape: Shape {
+            query: 12,
+            ..bench(&[]).shape
+        },
+        episodes: 2,
+        ..bench(&["calibrated", "proto"])
+    };
+    let settings = StreamSettings { orders: 3, looks: 4 };
+    let report = run(&bench, &data, &Experiment::Stream(settings));
+    let of = |method: &str| -> Vec<&Run> { report.runs.iter().filter(|run| run.method == method).collect() };
+    let (stream, at_once) = (of("stream"), of("calibrated"));
+    let seen: Vec<usize> = stream.iter().map(|run| run.stream.unwrap().seen).collect();
+    assert_eq!(seen, [15, 30, 45, 60]);
+    for (stream, at_once) in stream.iter().zip(&at_once) {
+        // Three orders of two piles.
+        assert_eq!(stream.episodes.len(), 6);
+        let waiting = stream.stream.unwrap().waiting.unwrap().mean;
+        assert!((0.0..=1.0).contains(&waiting), "{waiting}");
+        assert!(at_once.stream.unwrap().waiting.is_none());
+        // Where no class is missing all five are there.
+        assert!(stream.stream.unwrap().classes <= 5.0);
+    }
+    let (stream, at_once) = (stream[3], at_once[3]);
+    assert_eq!(stream.k.unwrap().truth, 5);
+    assert!(stream.all.mean > at_once.all.mean - 0.1, "{}", report.markdown());
+    // The whole pile is the pile, in whatever order it comes, to a method that looks at items one by one.
+    let main = run(
+        &Bench {
+            methods: vec!["proto".into()],
+            ..bench.clone()
+        },
+        &data,
+        &Experiment::Main,
+    );
+    let orders: Vec<f64> = of("proto")[3].episodes.iter().map(|episode| episode.all).collect();
+    let piles: Vec<f64> = main.runs[0]
+        .episodes
+        .iter()
+        .flat_map(|episode| [episode.all; 3])
+        .collect();
+    assert_eq!(orders, piles);
+    assert!(
+        report
+            .notes
+            .iter()
+            .any(|note| note.starts_with("in the end the stream is"))
+    );
+}
+
+#[test]
+fn the_order_of_a_stream_depends_on_the_seed_and_on_nothing_else() {
+    let data = dataset(8, 14);
+    let settings = StreamSettings { orders: 4, looks: 2 };
+    let streams = |seed| {
+        let bench = Bench {
+            seed,
+            episodes: 1,
+            ..bench(&["proto"])
+        };
+        let report = run(&bench, &data, &Experiment::Stream(settings));
+        let figures: Vec<String> = report.runs.iter().map(figures).collect();
+        (
+            figures,
+            report.runs[1]
+                .episodes
+                .iter()
+                .map(|episode| episode.all)
+                .collect::<Vec<_>>(),
+        )
+    };
+    let (first, halves) = streams(1);
+    assert_eq!(first, streams(1).0);
+    assert_ne!(first, streams(2).0);
+    // Half of the items is not the same half in every order.
+    assert!(halves.iter().any(|all| *all != halves[0]), "{halves:?}");
+    let outliers = Bench {
+        pile: Pile {
+            outliers: 1,
+            ..Pile::default()
+        },
+        ..bench(&["proto"])
+    };
+    let refused = outliers.run(&data, &Experiment::Stream(settings), &Silent);
+    assert!(matches!(refused, Err(LabError::Pile { .. })), "{refused:?}");
 }

@@ -12,10 +12,13 @@ use std::time::Instant;
 use genus_core::episode::{Pile, Shape};
 use genus_data::AtomicFile;
 use genus_data::datasets::DatasetEntry;
-use genus_lab::{Bench, Dataset, Experiment, LargeSettings, PileSettings, Report, Varied, figures_page};
+use genus_lab::{
+    Bench, Dataset, Experiment, LargeSettings, PileSettings, Report, StreamSettings, Varied, figures_page,
+};
 
 use crate::args::{
-    self, BenchCommand, BenchCommon, EpisodeBench, Global, HalfOptions, PilesBench, RunOptions, TrialOptions,
+    self, BenchCommand, BenchCommon, BenchSource, EpisodeBench, Global, HalfOptions, PilesBench, RunOptions,
+    StreamBench, TrialOptions,
 };
 use crate::calibrate::Given;
 use crate::failure::Failure;
@@ -115,6 +118,7 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             single.run(Experiment::RealTime, global)
         }
         BenchCommand::Piles(bench) => piles(bench, global),
+        BenchCommand::Stream(bench) => stream(bench, global),
         BenchCommand::Tasks(bench) => Single::of(bench).run(Experiment::Tasks, global),
         BenchCommand::Alpha { bench, alpha, chart } => {
             let single = Single {
@@ -233,16 +237,65 @@ fn piles(bench: &PilesBench, global: &Global) -> Result<(), Failure> {
         query: piles.usual_items(),
     };
     let settings = bench_of(&bench.run, shape, bench.draws, global)?;
-    let experiment = Experiment::Piles(piles);
-    let mut output = Output::open(&bench.run, &bench.chart.svg)?;
-    let trained = Trained::of(&settings.methods, &experiment);
-    let data = source::load(&bench.source, bench.run.calibration.as_deref(), trained, global)?;
-    let data = half_of(data, &bench.half);
-    let start = Instant::now();
-    let bar = Bar::new(global);
-    let report = settings.run(&data, &experiment, &bar)?;
-    drop(bar);
-    output.write(Some(report), start, global)
+    let pile = OnPiles {
+        source: &bench.source,
+        half: &bench.half,
+        run: &bench.run,
+        svg: &bench.chart.svg,
+    };
+    pile.run(&settings, &Experiment::Piles(piles), global)
+}
+
+/// `genus bench stream`.
+fn stream(bench: &StreamBench, global: &Global) -> Result<(), Failure> {
+    let shape = Shape {
+        way: bench.way,
+        shot: bench.shot,
+        new: new_classes(bench.classes, bench.way)?,
+        query: bench.items.get(),
+    };
+    let settings = Bench {
+        pile: Pile {
+            tail: bench.tail,
+            outliers: 0,
+        },
+        ..bench_of(&bench.run, shape, bench.draws, global)?
+    };
+    let streams = StreamSettings {
+        orders: bench.orders.get(),
+        looks: bench.looks.get(),
+    };
+    let pile = OnPiles {
+        source: &bench.source,
+        half: &bench.half,
+        run: &bench.run,
+        svg: &bench.chart.svg,
+    };
+    pile.run(&settings, &Experiment::Stream(streams), global)
+}
+
+/// An experiment on the piles of one data set, or of a half of it.
+struct OnPiles<'a> {
+    source: &'a BenchSource,
+    half: &'a HalfOptions,
+    run: &'a RunOptions,
+    /// Where its chart goes.
+    svg: &'a Option<PathBuf>,
+}
+
+impl OnPiles<'_> {
+    fn run(&self, settings: &Bench, experiment: &Experiment, global: &Global) -> Result<(), Failure> {
+        settings.fits(experiment)?;
+        let mut output = Output::open(self.run, self.svg)?;
+        let trained = Trained::of(&settings.methods, experiment);
+        let data = source::load(self.source, self.run.calibration.as_deref(), trained, global)?;
+        let data = half_of(data, self.half);
+        let start = Instant::now();
+        let bar = Bar::new(global);
+        let report = settings.run(&data, experiment, &bar)?;
+        drop(bar);
+        output.write(Some(report), start, global)
+    }
 }
 
 /// How many of the classes of a pile are new.
@@ -345,7 +398,8 @@ fn print_times(report: &Report, start: Instant) {
     for run in &report.runs {
         let each = run.time.as_secs_f64() / run.episodes.len().max(1) as f64;
         let pile = run.pile.as_ref().map(|pile| format!("{}: ", pile.name));
-        let name = pile.unwrap_or_default() + &run.title();
+        let seen = run.stream.map(|stream| format!("{} items: ", stream.seen));
+        let name = pile.or(seen).unwrap_or_default() + &run.title();
         anstream::eprintln!("  {name:<24} {:8.3} ms", 1e3 * each);
     }
     anstream::eprintln!("(The first method that needs the products of all points also pays for them.)");

@@ -54,6 +54,10 @@ fn tables_as_a_person_sees_them() {
             format!("piles {PILES} --split split.json --methods calibrated,shc"),
         ),
         (
+            "stream",
+            "stream --features features.csv --classes 6 --way 3 --shot 2 --items 6 --orders 2 --looks 2".to_owned(),
+        ),
+        (
             "tasks",
             "tasks --features features.csv --shot 2 --query 4 --episodes 3".to_owned(),
         ),
@@ -431,4 +435,20 @@ fn piles_of_a_half_say_so_and_have_a_chart() {
     assert_eq!(json["half"], "first");
     assert_eq!(json["runs"][0]["pile"]["name"], "6 × 2");
     assert_eq!(json["runs"].as_array().unwrap().len(), 8);
+}
+
+#[test]
+fn a_stream_has_a_chart_and_stands_beside_ocd_where_there_are_base_classes() {
+    let folder = with_features();
+    with_split(&folder);
+    let options = "stream --features features.csv --classes 6 --way 3 --shot 2 --tail 1-6 --orders 2 --looks 2";
+    let outcome = bench(
+        &folder,
+        &format!("{options} --split split.json --svg stream.svg --quiet"),
+    );
+    for wanted in ["| stream ", "| calibrated ", "| ocd ", "1 to 6 queries a class"] {
+        assert!(outcome.text().contains(wanted), "{wanted}: {}", outcome.text());
+    }
+    let chart = folder.read("stream.svg");
+    assert!(chart.contains("Items seen") && chart.contains("Waiting, %"), "{chart}");
 }

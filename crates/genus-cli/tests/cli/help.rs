@@ -22,6 +22,7 @@ fn help_shows_every_option_and_examples() {
     insta::assert_snapshot!("bench_main", help_of("bench main"));
     insta::assert_snapshot!("bench_large", help_of("bench large"));
     insta::assert_snapshot!("bench_piles", help_of("bench piles"));
+    insta::assert_snapshot!("bench_stream", help_of("bench stream"));
     insta::assert_snapshot!("bench_paper", help_of("bench paper"));
     insta::assert_snapshot!("demo", help_of("demo"));
 }
@@ -34,6 +35,7 @@ fn every_command_has_examples() {
         "large",
         "queries",
         "piles",
+        "stream",
         "tasks",
         "ablation",
         "alpha",
@@ -89,6 +91,7 @@ fn the_examples_of_help_are_valid_commands() {
         "bench large",
         "bench queries",
         "bench piles",
+        "bench stream",
         "bench alpha",
         "bench backbones",
         "bench transfer",

@@ -71,6 +71,9 @@ pub struct Settings {
     pub episodes: u64,
     /// The seed.
     pub seed: u64,
+    /// The orders that the items of an episode come in, in an experiment on streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders: Option<u64>,
     /// How examples became prototypes.
     pub prototypes: String,
     /// The settings of the large-scale experiment.
@@ -179,6 +182,9 @@ pub struct Run {
     /// What is special about the pile, in an experiment on piles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pile: Option<PileReport>,
+    /// When it was looked at, in an experiment on streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<StreamReport>,
     /// Accuracy over all queries, by the paper's metric.
     pub all: Interval,
     /// Over queries of known classes.
@@ -222,6 +228,18 @@ pub struct PileReport {
     pub frames: usize,
     /// Items that belong to no class. They are not scored.
     pub outliers: usize,
+}
+
+/// When a stream was looked at.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct StreamReport {
+    /// After so many items.
+    pub seen: usize,
+    /// The known classes and the new ones that these are of, on average.
+    pub classes: f64,
+    /// The share of the items that wait, by a stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Interval>,
 }
 
 /// What probabilities are worth.
@@ -316,6 +334,14 @@ pub(crate) fn in_words(query: usize, pile: Pile) -> String {
     }
 }
 
+/// A number of things, as in `1 draw` or `3 draws`.
+pub(crate) fn counted(count: u64, one: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        more => format!("{more} {one}s"),
+    }
+}
+
 /// How many examples a class has, as in `5 examples each`.
 pub(crate) fn examples_in_words(shot: usize) -> String {
     match shot {
@@ -375,6 +401,10 @@ impl Settings {
             outliers: bench.pile.outliers,
             episodes: bench.episodes,
             seed: bench.seed,
+            orders: match experiment {
+                Experiment::Stream(streams) => Some(streams.orders),
+                _ => None,
+            },
             prototypes: bench.prototypes.to_string(),
             large: match experiment {
                 Experiment::Large(large) => Some(LargeReport {
@@ -457,6 +487,7 @@ impl Run {
             new_classes: shape.new,
             query: shape.query,
             pile: kind.as_ref().map(PileReport::from),
+            stream: None,
             all: paper.all,
             old: paper.old,
             new: paper.new,
@@ -495,6 +526,22 @@ impl Run {
                 .collect(),
             time: outcomes.map(|outcome| outcome.time).sum(),
         }
+    }
+
+    /// The same run as what was there after so many items of a stream.
+    pub(crate) fn after<'a>(mut self, seen: usize, outcomes: impl Iterator<Item = &'a Outcome> + Clone) -> Self {
+        let classes = Summary::of(outcomes.clone().map(|outcome| outcome.classes as f64)).mean;
+        let waiting: Option<Vec<f64>> = outcomes.map(|outcome| outcome.waiting).collect();
+        if let Some(k) = &mut self.k {
+            // A class that has not come yet cannot be found.
+            k.truth = classes.round() as usize;
+        }
+        self.stream = Some(StreamReport {
+            seen,
+            classes,
+            waiting: waiting.map(|shares| Summary::of(shares).into()),
+        });
+        self
     }
 
     /// The method with its parameters, as in `shc (t = 3)`.

@@ -17,7 +17,7 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// What the columns of the tables mean.
-const COLUMNS: [(&str, &str); 14] = [
+const COLUMNS: [(&str, &str); 15] = [
     (
         "All",
         "The share of all queries that were put right, once every group that was found stands for the class it fits best",
@@ -27,6 +27,10 @@ const COLUMNS: [(&str, &str); 14] = [
     ("K", "How many categories were found on average, of how many there are"),
     ("K error", "How far that was from the truth, on average"),
     ("AUROC", "How often a known query has a higher score than a new one"),
+    (
+        "Waiting",
+        "The share of the items that fit no category yet and wait for others that agree with them",
+    ),
     (
         "ECE",
         "Expected calibration error: by how much the probability of an item differs from the share of such items that is \
@@ -369,6 +373,11 @@ impl Settings {
                 "Piles as people have them, which differ in one thing at a time: the items of a class, a long tail, bursts \
                  of frames of one scene, the examples of a known class, items that belong nowhere. Every pile draws \
                  {classes}."
+            ),
+            "stream" => format!(
+                "A pile that comes item by item: each joins a category or waits until others agree with it, and what was \
+                 decided stays. The order matters, so there are several. After some of the items it is looked at, beside \
+                 what methods make of as many of them at once. Every pile draws {classes}, with {queries}."
             ),
             "tasks" => {
                 "How hard it is with more and with fewer classes: the same methods with other numbers of known and new \
