@@ -169,7 +169,7 @@ def piles(folder, genus, run_measured, features, split, kinds, methods, draws, s
     small = unit(rng.standard_normal((300, x.shape[1])).astype(np.float32))
     for peer in PEERS.values():
         peer(small)
-    print(f"\n{os.path.basename(features)}, {draws} draws, {shot} examples a known class")
+    print(f"\n{os.path.basename(features)}; draws of a pile: {draws}, examples of a known class: {shot}")
     print("\n| pile | method | All, % | K | time |\n|---|---|---|---|---|")
     for kind in kinds:
         classes, items, known = (part.strip() for part in kind.split(":"))

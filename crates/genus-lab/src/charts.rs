@@ -194,7 +194,7 @@ impl Report {
                 ..CurveChart::default()
             },
             CurveChart {
-                x: "Items a class".to_owned(),
+                x: "Items a class (× frames of a burst, + outliers in all, other numbers of examples)".to_owned(),
                 y: "Categories found".to_owned(),
                 curves: self.curves_of_k(&place, truth),
                 stops,
@@ -303,14 +303,14 @@ fn percent(Interval { mean, ci95 }: Interval) -> Interval {
 }
 
 impl Run {
-    /// The pile as it is called below an axis of items a class.
+    /// The pile as it is called below an axis of items a class, where there is little room.
     fn place(&self, varied: Option<Varied>) -> String {
         let Some(pile) = &self.pile else { return String::new() };
         match (varied, pile.tail) {
             (_, Some(tail)) => format!("{}–{}", tail.smallest, tail.largest),
             (Some(Varied::Bursts), _) => format!("{} × {}", self.query, pile.frames),
-            (Some(Varied::Examples), _) => format!("{}, {}-shot", self.query, self.shot),
-            (Some(Varied::Outliers), _) => format!("{} + {}", self.query, outliers_in_words(pile.outliers)),
+            (Some(Varied::Examples), _) => format!("{}-shot", self.shot),
+            (Some(Varied::Outliers), _) => format!("{} + {}", self.query, pile.outliers),
             _ => self.query.to_string(),
         }
     }

@@ -11,8 +11,9 @@ use crate::report::outliers_in_words;
 
 /// The stream of random numbers that frames are made with.
 const FRAME: u64 = 0x66;
-/// How far a frame lies from its photograph, as a share of the photograph's length. The cosine of the two is about 0.98.
-const SHAKE: f64 = 0.2;
+/// How far a frame lies from its photograph, as a share of the photograph's length. The cosine of the two is about 0.97, which is
+/// what two frames of `bench/bursts.py` have through EfficientNet-Lite2.
+const SHAKE: f64 = 0.25;
 
 /// What is varied from pile to pile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -321,7 +322,7 @@ mod tests {
             let near = cosine(made[at], features.row(query));
             match at % 3 {
                 0 => assert_eq!(made[at], features.row(query)),
-                _ => assert!((0.93..0.9999).contains(&near), "{near}"),
+                _ => assert!((0.96..0.99).contains(&near), "{near}"),
             }
             for other in (0..40).filter(|&other| other != query) {
                 assert!(cosine(made[at], features.row(other)) < near);
