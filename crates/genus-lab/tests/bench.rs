@@ -282,6 +282,9 @@ fn the_methods_of_the_papers_tables_and_ours_are_the_default() {
         ..small_piles()
     });
     assert_eq!(methods(piles), ["calibrated", "proto", "shc", "ukc"]);
+    let stream = Experiment::Stream(StreamSettings { orders: 1, looks: 1 });
+    assert_eq!(stream.methods(), ["calibrated", "ocd"]);
+    assert_eq!(methods(stream), ["stream", "calibrated"]);
     assert_eq!(methods(Experiment::Queries(vec![2])), ["shc", "ukc", "calibrated"]);
 }
 

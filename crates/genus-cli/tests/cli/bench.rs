@@ -442,11 +442,12 @@ fn a_stream_has_a_chart_and_stands_beside_ocd_where_there_are_base_classes() {
     let folder = with_features();
     with_split(&folder);
     let options = "stream --features features.csv --classes 6 --way 3 --shot 2 --tail 1-6 --orders 2 --looks 2";
+    let methods = "calibrated,ocd:epochs=2:hidden=8:batch=8";
     let outcome = bench(
         &folder,
-        &format!("{options} --split split.json --svg stream.svg --quiet"),
+        &format!("{options} --methods {methods} --split split.json --svg stream.svg --quiet"),
     );
-    for wanted in ["| stream ", "| calibrated ", "| ocd ", "1 to 6 queries a class"] {
+    for wanted in ["| stream ", "| calibrated ", "| ocd (", "1 to 6 queries a class"] {
         assert!(outcome.text().contains(wanted), "{wanted}: {}", outcome.text());
     }
     let chart = folder.read("stream.svg");
