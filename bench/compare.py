@@ -10,6 +10,8 @@ Machines differ and are noisy: what counts is the ratio. Peer and Genus take tur
     python3 bench/compare.py engine             # the CPU engine beside PyTorch and ONNX Runtime (and onnx onnxscript onnxruntime)
     python3 bench/compare.py train              # a step of training beside PyTorch (pip install torch timm), many minutes
     python3 bench/compare.py train --batch 8    # the same with few images
+    python3 bench/compare.py piles --features tiny.npz  # piles beside UMAP + HDBSCAN, Leiden, k-means and FINCH
+                                                # (pip install umap-learn leidenalg finch-clust), many minutes
     python3 bench/compare.py growth --rows 1e7  # how cost grows with the pile, up to so many rows (31 GB of disk)
 """
 import argparse
@@ -267,14 +269,29 @@ def train(batch, steps, rounds):
     beside_pytorch.compare_train(TRAINING_TIMINGS, run_measured, batch, steps, rounds)
 
 
+def piles(folder, args):
+    if not args.features:
+        raise SystemExit("piles are drawn from a feature file with labels; name it with --features")
+    import piles as beside_others
+
+    kinds, methods = args.piles.split(","), args.methods.split(",")
+    beside_others.piles(folder, GENUS, run_measured, args.features, args.split, kinds, methods, args.draws, args.shot)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", help="any of episodes, assign, large, growth, vision, engine, train; by default the first two")
+    parser.add_argument("what", nargs="*", help="any of episodes, assign, large, growth, piles, vision, engine, train; by default the first two")
     parser.add_argument("--rows", type=float, default=1e6, help="the largest pile of growth")
     parser.add_argument("--batch", type=int, help="images of a step of train; by default what each case is trained with")
     parser.add_argument("--steps", type=int, default=1, help="timed steps of a run of train")
     parser.add_argument("--rounds", type=int, default=1, help="runs of train and rounds of engine, in turns")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of engine")
+    parser.add_argument("--features", help="the feature file that piles are drawn from, an .npz with x and y")
+    parser.add_argument("--split", help="a class split; piles are then drawn from its novel classes")
+    parser.add_argument("--piles", default="24:20:8,24:200:8,24:6-200:8", help="piles as CLASSES:ITEMS:KNOWN, where items may be a ladder")
+    parser.add_argument("--methods", default="calibrated", help="methods of Genus on piles")
+    parser.add_argument("--draws", type=int, default=3, help="draws of a pile")
+    parser.add_argument("--shot", type=int, default=5, help="examples of a known class of a pile")
     parser.add_argument("--folder", help="where large files go; a temporary folder by default")
     args = parser.parse_args()
     build()
@@ -285,6 +302,7 @@ def main():
             "assign": assign,
             "large": lambda: large(folder),
             "growth": lambda: growth(folder, int(args.rows)),
+            "piles": lambda: piles(folder, args),
             "vision": lambda: vision(folder),
             "engine": lambda: engine(folder, args.rounds, args.threads),
             "train": lambda: train(args.batch, args.steps, args.rounds),

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
-use genus_core::episode::{ShortClasses, Tail};
+use genus_core::episode::{Half, ShortClasses, Tail};
 use genus_core::projection::Projection;
 use genus_core::{CentreNorm, Prototypes};
 use genus_data::datasets::Images;
 use genus_data::{Export, Format, Link};
 use genus_lab::training::Blocks;
-use genus_lab::{ALPHAS, THRESHOLDS};
+use genus_lab::{ALPHAS, THRESHOLDS, Varied};
 use genus_vision::Precision;
 
 const STYLES: Styles = Styles::styled()
@@ -536,7 +536,7 @@ pub(crate) struct Bench {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// All methods on episodes of one shape (the main table)
+    /// All methods on episodes of one shape: the main table, and calibrated, the default of discover
     #[command(
         after_help = "Examples:\n  genus bench main --features cub.npz --split cub.split.json\n  \
                             genus bench main --data cub200 --data-root /data --encoder runs/cub --shot 1\n  \
@@ -591,6 +591,19 @@ pub(crate) enum BenchCommand {
         #[command(flatten)]
         chart: Chart,
     },
+    /// Piles as people have them: items a class, long tails, bursts, numbers of examples, outliers
+    #[command(
+        after_help = "Examples:\n  genus bench piles --features birds.npz --svg piles.svg --report piles.html\n  \
+                            genus bench piles --features birds.npz --half first --with-base\n  \
+                            genus bench piles --features birds.npz --classes 48 --way 10 --items 200 --vary items,tail"
+    )]
+    Piles(Box<PilesBench>),
+    /// A pile item by item in several random orders, as `assign --grow` takes it, beside the pile at once and OCD
+    #[command(
+        after_help = "Examples:\n  genus bench stream --features birds.npz --svg stream.svg\n  \
+                            genus bench stream --features birds.npz --split birds.split.json --tail 6-200 --orders 10"
+    )]
+    Stream(Box<StreamBench>),
     /// More known and new classes: 5 and 20, 10 and 20, 10 and 40
     #[command(after_help = "Examples:\n  genus bench tasks --features cub.npz --split cub.split.json")]
     Tasks(EpisodeBench),
@@ -697,6 +710,98 @@ pub(crate) enum BenchCommand {
     Paper(Box<PaperBench>),
 }
 
+/// Piles as people have them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PilesBench {
+    #[command(flatten)]
+    pub(crate) source: BenchSource,
+    #[command(flatten)]
+    pub(crate) half: HalfOptions,
+    /// Classes of a pile
+    #[arg(long, default_value = "24", value_name = "N")]
+    pub(crate) classes: NonZeroUsize,
+    /// Known classes among them
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    pub(crate) way: usize,
+    /// Labelled examples of a known class, where these are not what is varied
+    #[arg(long, default_value_t = 5, value_name = "K")]
+    pub(crate) shot: usize,
+    /// Numbers of items of a class, examples not counted; what else is varied is varied at the middle one
+    #[arg(long, value_name = "Q,…", value_delimiter = ',', default_values = ["20", "60", "200"])]
+    pub(crate) items: Vec<NonZeroUsize>,
+    /// The fewest and the most items of a class in the pile with a long tail, on a geometric ladder
+    #[arg(long, default_value = "6-200", value_name = "LOW-HIGH")]
+    pub(crate) tail: Tail,
+    /// Frames of a burst. They are made in the space of features: the row itself, and rows that lie near it
+    #[arg(long, default_value = "3", value_name = "N")]
+    pub(crate) bursts: NonZeroUsize,
+    /// Numbers of examples of a known class
+    #[arg(long, value_name = "K,…", value_delimiter = ',', default_values = ["1", "5", "10"])]
+    pub(crate) examples: Vec<NonZeroUsize>,
+    /// Items of a pile that belong nowhere, each of another class that is not in the pile; they are not scored
+    #[arg(long, default_value = "10", value_name = "N")]
+    pub(crate) outliers: NonZeroUsize,
+    /// What is varied: items, tail, bursts, examples, outliers; by default everything
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    pub(crate) vary: Vec<Varied>,
+    /// How many piles of each kind are averaged
+    #[arg(long, default_value = "3", value_name = "N", visible_alias = "episodes")]
+    pub(crate) draws: std::num::NonZeroU64,
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+    #[command(flatten)]
+    pub(crate) chart: Chart,
+}
+
+/// A pile item by item.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StreamBench {
+    #[command(flatten)]
+    pub(crate) source: BenchSource,
+    #[command(flatten)]
+    pub(crate) half: HalfOptions,
+    /// Classes of a pile
+    #[arg(long, default_value = "24", value_name = "N")]
+    pub(crate) classes: NonZeroUsize,
+    /// Known classes among them
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    pub(crate) way: usize,
+    /// Labelled examples of a known class
+    #[arg(long, default_value_t = 5, value_name = "K")]
+    pub(crate) shot: usize,
+    /// Items of a class
+    #[arg(long, default_value = "60", value_name = "Q", conflicts_with = "tail")]
+    pub(crate) items: NonZeroUsize,
+    /// A long tail: few items of some classes and many of others, on a geometric ladder
+    #[arg(long, value_name = "LOW-HIGH")]
+    pub(crate) tail: Option<Tail>,
+    /// How many random orders the items of a pile come in
+    #[arg(long, default_value = "5", value_name = "N")]
+    pub(crate) orders: std::num::NonZeroU64,
+    /// How many times it is looked at where everything is, the last time at the end
+    #[arg(long, default_value = "8", value_name = "N")]
+    pub(crate) looks: NonZeroUsize,
+    /// How many piles are averaged
+    #[arg(long, default_value = "1", value_name = "N", visible_alias = "episodes")]
+    pub(crate) draws: std::num::NonZeroU64,
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+    #[command(flatten)]
+    pub(crate) chart: Chart,
+}
+
+/// Which of the classes are drawn from.
+#[derive(Debug, clap::Args)]
+pub(crate) struct HalfOptions {
+    /// Draw from one half of the classes only: first, to choose something on, or second, to measure it on. A fixed shuffle
+    /// divides the classes, whatever the seed
+    #[arg(long, value_name = "first|second")]
+    pub(crate) half: Option<Half>,
+    /// Learn from the other half: its classes are base classes
+    #[arg(long, requires = "half")]
+    pub(crate) with_base: bool,
+}
+
 /// Everything that the disk allows.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PaperBench {
@@ -769,6 +874,15 @@ pub(crate) struct ViewCount {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchCommon {
+    #[command(flatten)]
+    pub(crate) source: BenchSource,
+    #[command(flatten)]
+    pub(crate) trial: TrialOptions,
+}
+
+/// The data of a bench.
+#[derive(Debug, clap::Args)]
+pub(crate) struct BenchSource {
     /// The feature file, with labels
     #[arg(
         long,
@@ -799,8 +913,6 @@ pub(crate) struct BenchCommon {
     /// Which of the paper's data sets a feature file is of, to print the paper's figures beside
     #[arg(long, value_name = "NAME", conflicts_with = "data")]
     pub(crate) paper_set: Option<String>,
-    #[command(flatten)]
-    pub(crate) trial: TrialOptions,
 }
 
 /// What all experiments on episodes can be told.
@@ -814,7 +926,15 @@ pub(crate) struct TrialOptions {
     /// Queries that belong nowhere, each of another class that is not in the episode; they are not scored
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) outliers: usize,
-    /// Methods with their parameters, as in shc,ukc:alpha=1.3; by default those of the paper's table
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+}
+
+/// What is run, and where the results go.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunOptions {
+    /// Methods with their parameters, as in shc,ukc:alpha=1.3; by default those of the paper's table and calibrated, which
+    /// discover uses
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub(crate) methods: Vec<String>,
     /// What the method calibrated knows of the features (genus calibrate); by default it learns from the base classes

@@ -10,6 +10,7 @@ use crate::rng::Rng;
 
 /// Streams of random numbers.
 const EPISODE: u64 = 0x65;
+const HALF: u64 = 0x68;
 const LARGE: u64 = 0x6c;
 const OUTLIER: u64 = 0x6f;
 const TAIL: u64 = 0x74;
@@ -189,6 +190,26 @@ choice! {
     }
 }
 
+choice! {
+    /// One of the two halves that classes are divided into, so that what is chosen on one can be measured on the other.
+    Half {
+        /// The larger one where the number of classes is odd.
+        First = "first",
+        /// The rest.
+        Second = "second",
+    }
+}
+
+impl Half {
+    /// The other half.
+    pub fn other(self) -> Self {
+        match self {
+            Self::First => Self::Second,
+            Self::Second => Self::First,
+        }
+    }
+}
+
 /// Why no episode can be drawn.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
@@ -281,6 +302,33 @@ impl Pool {
     /// The size of the smallest class.
     pub fn smallest_class(&self) -> usize {
         self.items.iter().map(Vec::len).min().unwrap_or(0)
+    }
+
+    /// One half of the classes, in their order. The division is one fixed shuffle that depends on nothing but the number of
+    /// classes: no seed moves a class from one half to the other.
+    ///
+    /// ```
+    /// use genus_core::episode::{Half, Pool};
+    ///
+    /// let labels = ["ant", "bee", "cat", "dog", "eel"].map(|class| Some(class.to_owned()));
+    /// let pool = Pool::new(&["ant", "bee", "cat", "dog", "eel"], &labels);
+    /// let (first, second) = (pool.half(Half::First), pool.half(Half::Second));
+    /// assert_eq!((first.classes().len(), second.classes().len()), (3, 2));
+    /// assert!(first.classes().iter().all(|class| !second.classes().contains(class)));
+    /// ```
+    pub fn half(&self, half: Half) -> Self {
+        let count = self.classes.len();
+        let mut shuffled = Rng::new(0, &[HALF]).sample(count, count);
+        let second = shuffled.split_off(count.div_ceil(2));
+        let mut chosen = match half {
+            Half::First => shuffled,
+            Half::Second => second,
+        };
+        chosen.sort_unstable();
+        Self {
+            classes: chosen.iter().map(|&class| self.classes[class].clone()).collect(),
+            items: chosen.iter().map(|&class| self.items[class].clone()).collect(),
+        }
     }
 
     /// Makes sure that every class has `needed` items; the pool and the classes that were left out.

@@ -450,6 +450,58 @@ pub fn auroc(scores: &[f32], positives: &[bool]) -> f64 {
     won / (below * above)
 }
 
+/// The expected calibration error: by how much the probabilities of items differ from the share of them that is right, on
+/// average over ten bins of equal width, each weighing as much as it has items. NaN without items.
+///
+/// ```
+/// use genus_core::metrics::calibration_error;
+///
+/// // Of four items that are said to be right three times in four, three are.
+/// assert_eq!(calibration_error(&[0.75; 4], &[true, true, false, true]), 0.0);
+/// assert_eq!(calibration_error(&[1.0, 0.0], &[false, false]), 0.5);
+/// ```
+///
+/// # Panics
+/// When there are not as many probabilities as items.
+pub fn calibration_error(probabilities: &[f32], right: &[bool]) -> f64 {
+    const BINS: usize = 10;
+    assert_eq!(probabilities.len(), right.len(), "every item has a probability");
+    let mut gaps = [0.0; BINS];
+    for (&probability, &right) in probabilities.iter().zip(right) {
+        let bin = (f64::from(probability) * BINS as f64) as usize;
+        gaps[bin.min(BINS - 1)] += f64::from(probability) - f64::from(u8::from(right));
+    }
+    gaps.iter().map(|gap| gap.abs()).sum::<f64>() / probabilities.len() as f64
+}
+
+/// How many of all errors are among this share of the items, those with the lowest probabilities; of items that are equally
+/// likely as large a part as still fits. NaN where nothing is wrong.
+///
+/// ```
+/// use genus_core::metrics::errors_among_least_sure;
+///
+/// let right = [true, false, true, false];
+/// assert_eq!(errors_among_least_sure(&[0.9, 0.2, 0.8, 0.7], &right, 0.25), 0.5);
+/// ```
+///
+/// # Panics
+/// When there are not as many probabilities as items.
+pub fn errors_among_least_sure(probabilities: &[f32], right: &[bool], share: f64) -> f64 {
+    assert_eq!(probabilities.len(), right.len(), "every item has a probability");
+    let mut items: Vec<(f32, bool)> = probabilities.iter().copied().zip(right.iter().copied()).collect();
+    items.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut room = share * items.len() as f64;
+    let (mut among, mut all) = (0.0, 0.0);
+    for group in items.chunk_by(|a, b| a.0 == b.0) {
+        let errors = group.iter().filter(|item| !item.1).count() as f64;
+        let part = (room / group.len() as f64).clamp(0.0, 1.0);
+        among += part * errors;
+        all += errors;
+        room -= group.len() as f64;
+    }
+    among / all
+}
+
 /// The mean of a measure over episodes and how far chance may have moved it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use genus_core::episode::{Episode, EpisodeError, Pile, Pool, Shape, ShortClasses, Tail};
+use genus_core::episode::{Episode, EpisodeError, Half, Pile, Pool, Shape, ShortClasses, Tail};
 use proptest::prelude::*;
 
 /// A pool whose rows go round the classes, with rows of no listed class and without a label between them. Class `i` has
@@ -596,3 +596,34 @@ fn piles_that_cannot_be_drawn_are_refused() {
         Err(EpisodeError::Nothing { what: "query a class" })
     );
 }
+
+#[test]
+fn halves_share_the_classes_out() {
+    for count in [0, 1, 2, 7, 48] {
+        let sizes: Vec<usize> = (0..count).map(|class| 3 + class % 4).collect();
+        let (whole, _) = pool(&sizes);
+        let (first, second) = (whole.half(Half::First), whole.half(Half::Second));
+        assert_eq!(first.classes().len(), count.div_ceil(2));
+        assert_eq!(second.classes().len(), count / 2);
+        let mut all: Vec<(&String, &Vec<usize>)> = [&first, &second]
+            .into_iter()
+            .flat_map(|half| half.classes().iter().zip(half.items()))
+            .collect();
+        all.sort_by_key(|(name, _)| whole.classes().iter().position(|class| class == *name));
+        assert_eq!(all, whole.classes().iter().zip(whole.items()).collect::<Vec<_>>());
+        // Classes keep their order.
+        let place = |class: &String| whole.classes().iter().position(|other| other == class);
+        assert!(first.classes().is_sorted_by_key(place) && second.classes().is_sorted_by_key(place));
+    }
+    // A shuffle, and not the first classes and the last: neighbours in a list may be alike.
+    let (whole, _) = pool(&[3; 48]);
+    assert_ne!(whole.half(Half::First).classes(), &whole.classes()[..24]);
+    // What was measured on a half must not move to the other one.
+    let (six, _) = pool(&[3; 6]);
+    assert_eq!(six.half(Half::First).classes(), HALF_OF_SIX);
+    assert_eq!(Half::First.other(), Half::Second);
+    assert_eq!(Half::Second.other(), Half::First);
+}
+
+/// The first half of six classes.
+const HALF_OF_SIX: [&str; 3] = ["class 2", "class 3", "class 5"];

@@ -3,7 +3,8 @@
 //! The expected values are written by `goldens/make_goldens.py`.
 
 use genus_core::metrics::{
-    Accuracy, Convention, Judged, LARGEST_LITERAL, Summary, accuracy, ari, auroc, classes_of_clusters, nmi,
+    Accuracy, Convention, Judged, LARGEST_LITERAL, Summary, accuracy, ari, auroc, calibration_error,
+    classes_of_clusters, errors_among_least_sure, nmi,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -429,4 +430,67 @@ proptest! {
         prop_assert!(same(nmi(&a, &b), nmi(&renamed, &b)));
         prop_assert_eq!(ari(&a, &b), ari(&renamed, &b));
     }
+}
+
+/// The definition of the calibration error, bin by bin.
+fn error_of_bins(probabilities: &[f32], right: &[bool]) -> f64 {
+    let mut error = 0.0;
+    for bin in 0..10 {
+        let (from, to) = (f64::from(bin) / 10.0, f64::from(bin + 1) / 10.0);
+        let inside = |p: f32| (from..to).contains(&f64::from(p)) || (bin == 9 && p == 1.0);
+        let members: Vec<(f64, bool)> = probabilities
+            .iter()
+            .zip(right)
+            .filter(|&(&p, _)| inside(p))
+            .map(|(&p, &right)| (f64::from(p), right))
+            .collect();
+        if members.is_empty() {
+            continue;
+        }
+        let n = members.len() as f64;
+        let said = members.iter().map(|member| member.0).sum::<f64>() / n;
+        let was = members.iter().filter(|member| member.1).count() as f64 / n;
+        error += n / probabilities.len() as f64 * (said - was).abs();
+    }
+    error
+}
+
+proptest! {
+    #[test]
+    fn the_calibration_error_is_that_of_its_bins(items in prop::collection::vec((0u16..=1000, any::<bool>()), 1..200)) {
+        let (probabilities, right): (Vec<f32>, Vec<bool>) =
+            items.iter().map(|&(p, right)| (f32::from(p) / 1000.0, right)).unzip();
+        let found = calibration_error(&probabilities, &right);
+        prop_assert!(same(found, error_of_bins(&probabilities, &right)), "{found}");
+    }
+
+    #[test]
+    fn more_items_hold_more_errors_and_all_hold_all(
+        items in prop::collection::vec((0u8..=9, any::<bool>()), 1..100),
+        share in 0.0..1.0f64,
+    ) {
+        let (probabilities, right): (Vec<f32>, Vec<bool>) =
+            items.iter().map(|&(p, right)| (f32::from(p) / 9.0, right)).unzip();
+        let among = |share| errors_among_least_sure(&probabilities, &right, share);
+        if right.iter().all(|&right| right) {
+            prop_assert!(among(share).is_nan());
+        } else {
+            prop_assert!(same(among(0.0), 0.0) && same(among(1.0), 1.0));
+            prop_assert!(among(share) <= among(share + 0.1) + 1e-12);
+        }
+        // What is equally likely cannot be told apart: every part of it holds its part of the errors.
+        let even = errors_among_least_sure(&vec![0.5; right.len()], &right, share);
+        prop_assert!(even.is_nan() || same(even, share));
+    }
+}
+
+#[test]
+fn nothing_to_judge_has_no_calibration_error() {
+    assert!(calibration_error(&[], &[]).is_nan());
+    assert!(errors_among_least_sure(&[], &[], 0.1).is_nan());
+    // The last bin has the ones too.
+    assert_eq!(
+        calibration_error(&[1.0, 0.9], &[true, true]),
+        f64::from(1.0 - 0.9f32) / 2.0
+    );
 }

@@ -2,8 +2,11 @@
 
 use genus_core::episode::Pile;
 
-use crate::figures::{Curve, CurveChart, CurvePoint};
-use crate::report::{Interval, Report, Run, TradeOff, in_words, outliers_in_words};
+use crate::figures::{Curve, CurveChart, CurvePoint, Stop};
+use crate::piles::Varied;
+use crate::report::{
+    Categories, Interval, Report, Run, TradeOff, counted, examples_in_words, in_words, outliers_in_words,
+};
 
 /// A drawing and what it is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,11 +20,14 @@ pub struct Figure {
 }
 
 impl Report {
-    /// The chart of an experiment that varies one setting: queries a class, α or t; in real time, what every method could
-    /// trade. Others have none.
+    /// The chart of an experiment that varies one setting: queries a class, α or t; what piles are like; how far a
+    /// stream has come; in real time, what every method could trade. Others have none.
     pub fn chart(&self) -> Option<Figure> {
-        if self.settings.experiment == "realtime" {
-            return Some(self.trade_off());
+        match &*self.settings.experiment {
+            "realtime" => return Some(self.trade_off()),
+            "piles" => return Some(self.piles()),
+            "stream" => return Some(self.stream()),
+            _ => {}
         }
         let (parameter, title, axis) = match &*self.settings.experiment {
             "queries" => ("", "Accuracy and queries a class", "Queries a class"),
@@ -91,6 +97,7 @@ impl Report {
             x: axis.to_owned(),
             y: if lines.len() == 1 { "Accuracy, %" } else { "All, %" }.to_owned(),
             curves,
+            ..CurveChart::default()
         };
         Some(Figure {
             name: settings.experiment.clone(),
@@ -137,11 +144,174 @@ impl Report {
             x: "Old, %".to_owned(),
             y: "New, %".to_owned(),
             curves,
+            ..CurveChart::default()
         };
         Figure {
             name: settings.experiment.clone(),
             title: title.to_owned(),
             svg: chart.svg(),
+        }
+    }
+}
+
+impl Report {
+    /// All and K of every method, pile by pile.
+    fn piles(&self) -> Figure {
+        let mut names: Vec<&str> = Vec::new();
+        let mut stops: Vec<Stop> = Vec::new();
+        for run in &self.runs {
+            let Some(pile) = run.pile.as_ref().filter(|pile| !names.contains(&&*pile.name)) else {
+                continue;
+            };
+            let varied = pile.varied();
+            names.push(&pile.name);
+            stops.push(Stop {
+                name: run.place(varied),
+                // Only numbers of items go on from each other.
+                joined: varied == Some(Varied::Items) && !stops.is_empty(),
+            });
+        }
+        let place = |run: &Run| {
+            let name = &*run.pile.as_ref()?.name;
+            Some(names.iter().position(|other| *other == name)? as f64)
+        };
+        let settings = &self.settings;
+        let classes = settings.way + settings.new;
+        let truth = (0..stops.len()).map(|at| (at as f64, classes as f64)).collect();
+        let title = "Accuracy, categories and what is in a pile";
+        let charts = [
+            CurveChart {
+                title: format!("{title}: {}", settings.features),
+                subtitle: format!(
+                    "{classes} classes, {} of them known from {} unless said otherwise, {} a pile, band: 95 % interval",
+                    settings.way,
+                    examples_in_words(settings.shot),
+                    counted(settings.episodes, "draw")
+                ),
+                y: "All, %".to_owned(),
+                curves: self.curves(&place, &|run| Some(percent(run.all))),
+                stops: stops.clone(),
+                ..CurveChart::default()
+            },
+            CurveChart {
+                x: "Items a class (× frames of a burst, + outliers in all, other numbers of examples)".to_owned(),
+                y: "Categories found".to_owned(),
+                curves: self.curves_of_k(&place, truth),
+                stops,
+                logarithmic: true,
+                ..CurveChart::default()
+            },
+        ];
+        Figure {
+            name: settings.experiment.clone(),
+            title: title.to_owned(),
+            svg: CurveChart::stacked(&charts),
+        }
+    }
+
+    /// All, K and what waits against the number of items that have come.
+    fn stream(&self) -> Figure {
+        let place = |run: &Run| Some(run.stream?.seen as f64);
+        let mut truth: Vec<(f64, f64)> = Vec::new();
+        for stream in self.runs.iter().filter_map(|run| run.stream) {
+            let at = (stream.seen as f64, stream.classes);
+            if truth.last() != Some(&at) {
+                truth.push(at);
+            }
+        }
+        let settings = &self.settings;
+        let title = "Accuracy, categories and how much of a pile has come";
+        let chart = |y: &str, curves| CurveChart {
+            y: y.to_owned(),
+            curves,
+            ..CurveChart::default()
+        };
+        let mut waiting = self.curves(&place, &|run| Some(percent(run.stream?.waiting?)));
+        waiting.retain(|curve| !curve.points.is_empty());
+        let charts = [
+            CurveChart {
+                title: format!("{title}: {}", settings.features),
+                subtitle: format!(
+                    "{} classes with {}, {} of them known from {}, {} of {}, band: 95 % interval",
+                    settings.way + settings.new,
+                    in_words(settings.query, settings.pile()),
+                    settings.way,
+                    examples_in_words(settings.shot),
+                    counted(settings.orders.unwrap_or_default(), "order"),
+                    counted(settings.episodes, "pile")
+                ),
+                ..chart("All, %", self.curves(&place, &|run| Some(percent(run.all))))
+            },
+            CurveChart {
+                logarithmic: true,
+                ..chart("Categories found", self.curves_of_k(&place, truth))
+            },
+            CurveChart {
+                x: "Items seen".to_owned(),
+                ..chart("Waiting, %", waiting)
+            },
+        ];
+        Figure {
+            name: settings.experiment.clone(),
+            title: title.to_owned(),
+            svg: CurveChart::stacked(&charts),
+        }
+    }
+
+    /// A line a method.
+    fn curves(&self, place: &dyn Fn(&Run) -> Option<f64>, value: &dyn Fn(&Run) -> Option<Interval>) -> Vec<Curve> {
+        let mut curves: Vec<Curve> = Vec::new();
+        for run in &self.runs {
+            let name = run.title();
+            let found = curves.iter().position(|curve| curve.name == name);
+            let at = found.unwrap_or_else(|| {
+                curves.push(Curve {
+                    name,
+                    ..Curve::default()
+                });
+                curves.len() - 1
+            });
+            if let (Some(x), Some(Interval { mean, ci95 })) = (place(run), value(run)) {
+                curves[at].points.push(CurvePoint { x, mean, half: ci95 });
+            }
+        }
+        curves
+    }
+
+    /// How many categories there were by every method, and how many there are.
+    fn curves_of_k(&self, place: &dyn Fn(&Run) -> Option<f64>, truth: Vec<(f64, f64)>) -> Vec<Curve> {
+        let mut curves = self.curves(place, &|run| {
+            let Categories { mean, ci95, .. } = run.k?;
+            Some(Interval { mean, ci95 })
+        });
+        let truth = truth.into_iter().map(|(x, mean)| CurvePoint { x, mean, half: 0.0 });
+        curves.push(Curve {
+            name: "truth".to_owned(),
+            points: truth.collect(),
+            ..Curve::default()
+        });
+        curves
+    }
+}
+
+/// A share in %.
+fn percent(Interval { mean, ci95 }: Interval) -> Interval {
+    Interval {
+        mean: 100.0 * mean,
+        ci95: 100.0 * ci95,
+    }
+}
+
+impl Run {
+    /// The pile as it is called below an axis of items a class, where there is little room.
+    fn place(&self, varied: Option<Varied>) -> String {
+        let Some(pile) = &self.pile else { return String::new() };
+        match (varied, pile.tail) {
+            (_, Some(tail)) => format!("{}–{}", tail.smallest, tail.largest),
+            (Some(Varied::Bursts), _) => format!("{} × {}", self.query, pile.frames),
+            (Some(Varied::Examples), _) => format!("{}-shot", self.shot),
+            (Some(Varied::Outliers), _) => format!("{} + {}", self.query, pile.outliers),
+            _ => self.query.to_string(),
         }
     }
 }

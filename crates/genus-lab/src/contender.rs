@@ -149,7 +149,7 @@ impl Contender {
         let all: Vec<usize> = (0..trial.task.queries()).collect();
         let seen = match &trial.mode {
             Mode::TwoStep { subset, .. } => subset.rows(all.len()),
-            Mode::Batch | Mode::RealTime => all,
+            Mode::Batch | Mode::Pile { .. } | Mode::RealTime => all,
         };
         let clusters = match &self.kind {
             Kind::Core(method) => {

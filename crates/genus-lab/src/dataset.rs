@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use genus_core::Features;
-use genus_core::episode::Pool;
+use genus_core::episode::{Half, Pool};
 use genus_data::{Split, read_table};
 use genus_vision::train::HashHead;
 use genus_vision::{EncoderSpec, ImageSource};
@@ -24,6 +24,7 @@ pub struct Dataset {
     views: Vec<Features>,
     codes: Option<(Features, Arc<HashHead>)>,
     images: Option<Arc<ImageRows>>,
+    half: Option<Half>,
 }
 
 /// The images that the rows of a data set were made of, and by which encoder.
@@ -138,6 +139,7 @@ impl Dataset {
             views: Vec::new(),
             codes: None,
             images: None,
+            half: None,
         })
     }
 
@@ -210,6 +212,22 @@ impl Dataset {
         }
         self.images = Some(Arc::new(images));
         Ok(self)
+    }
+
+    /// The same data with one half of its classes: episodes are drawn from no others. The other half may become base classes,
+    /// which may be learnt from; else they are as they were.
+    pub fn half(mut self, half: Half, learn_from_other: bool) -> Self {
+        if learn_from_other {
+            self.base = self.pool.half(half.other());
+        }
+        self.pool = self.pool.half(half);
+        self.half = Some(half);
+        self
+    }
+
+    /// The half of the classes that episodes are drawn from, if it is not all of them.
+    pub fn which_half(&self) -> Option<Half> {
+        self.half
     }
 
     /// What the data set is called: the path of its file, unless it was called otherwise.

@@ -11,7 +11,9 @@ use rayon::prelude::*;
 
 use crate::calibrations::Calibrations;
 use crate::contender::Contender;
+use crate::piles::{PileKind, PileSettings, in_bursts};
 use crate::report::{Report, Run, Settings};
+use crate::streams::StreamSettings;
 use crate::trial::{Mode, Outcome, Trial};
 use crate::{Dataset, LabError, Progress};
 
@@ -89,6 +91,10 @@ pub enum Experiment {
     Large(LargeSettings),
     /// Accuracy against the number of queries of a class.
     Queries(Vec<usize>),
+    /// Piles as people have them: items a class, long tails, bursts, numbers of examples, outliers. An episode is a pile.
+    Piles(PileSettings),
+    /// A pile item by item, in several orders, beside as much of it at once. An episode is a pile.
+    Stream(StreamSettings),
     /// More known and new classes: 5 and 20, 10 and 20, 10 and 40.
     Tasks,
     /// The calibrated method without one part of it at a time, and other methods on its features.
@@ -133,10 +139,13 @@ impl Default for LargeSettings {
     }
 }
 
-/// Methods on episodes of one shape.
-struct Series {
-    shape: Shape,
-    methods: Vec<String>,
+/// Methods on episodes of one kind.
+pub(crate) struct Series {
+    pub(crate) shape: Shape,
+    pub(crate) pile: Pile,
+    /// The pile, in an experiment on piles.
+    pub(crate) kind: Option<PileKind>,
+    pub(crate) methods: Vec<String>,
 }
 
 impl Experiment {
@@ -147,6 +156,8 @@ impl Experiment {
             Experiment::RealTime => "realtime",
             Experiment::Large(_) => "large",
             Experiment::Queries(_) => "queries",
+            Experiment::Piles(_) => "piles",
+            Experiment::Stream(_) => "stream",
             Experiment::Tasks => "tasks",
             Experiment::Ablation => "ablation",
             Experiment::Alpha(_) => "alpha",
@@ -172,6 +183,8 @@ impl Experiment {
             Experiment::RealTime => &["proto", "rankstat", "ocd", "shc", "shc:boost=1.1", "ukc", "calibrated"],
             Experiment::Large(_) => &["proto", "rankstat", "ocd", "shc", "ukc", "calibrated"],
             Experiment::Backbones { .. } => &["proto", "shc", "ukc", "calibrated"],
+            Experiment::Piles(_) => &["calibrated", "proto", "shc", "ukc"],
+            Experiment::Stream(_) => &["calibrated", "ocd"],
             Experiment::Queries(_) | Experiment::Tasks | Experiment::Transfer { .. } => &["shc", "ukc", "calibrated"],
             Experiment::Ablation => &[
                 "shc",
@@ -207,6 +220,10 @@ impl Bench {
             Experiment::Large(_) if self.pile != Pile::default() => {
                 "a large task takes all items of its classes, so it has no tail and no outliers"
             }
+            Experiment::Piles(_) if self.pile != Pile::default() => "the piles have tails and outliers of their own",
+            Experiment::Stream(_) if outliers > 0 => {
+                "what belongs nowhere waits for ever, and nothing says whether it should"
+            }
             Experiment::Queries(_) if tail.is_some() => {
                 "the queries of a class are what is varied, and a tail sets them"
             }
@@ -223,6 +240,9 @@ impl Bench {
     /// Runs an experiment.
     pub fn run(&self, data: &Dataset, experiment: &Experiment, progress: &dyn Progress) -> Result<Report, LabError> {
         self.fits(experiment)?;
+        if let Experiment::Stream(settings) = experiment {
+            return self.run_streams(data, experiment, *settings, progress);
+        }
         let mut notes = Vec::new();
         let series = self.series(data, experiment, &mut notes)?;
         let specs: BTreeSet<&String> = series.iter().flat_map(|series| &series.methods).collect();
@@ -244,6 +264,23 @@ impl Bench {
         Ok(Report::new(settings, runs, notes))
     }
 
+    /// The methods that were asked for, or those of the experiment.
+    pub(crate) fn names(&self, data: &Dataset, experiment: &Experiment, notes: &mut Vec<String>) -> Vec<String> {
+        if !self.methods.is_empty() {
+            return self.methods.clone();
+        }
+        let mut names = experiment.methods().to_vec();
+        // Asked for by name it fails, and says so.
+        if let Some(reason) = Contender::cannot_learn(data) {
+            let before = names.len();
+            names.retain(|name| !Contender::learns(name));
+            if names.len() < before {
+                notes.push(format!("ocd is left out: {reason}"));
+            }
+        }
+        names.into_iter().map(str::to_owned).collect()
+    }
+
     /// The methods and shapes that an experiment runs through.
     fn series(
         &self,
@@ -251,25 +288,17 @@ impl Bench {
         experiment: &Experiment,
         notes: &mut Vec<String>,
     ) -> Result<Vec<Series>, LabError> {
-        let mut names: Vec<&str> = self.methods.iter().map(String::as_str).collect();
-        if names.is_empty() {
-            names = experiment.methods().to_vec();
-            // Asked for by name it fails, and says so.
-            if let Some(reason) = Contender::cannot_learn(data) {
-                let before = names.len();
-                names.retain(|name| !Contender::learns(name));
-                if names.len() < before {
-                    notes.push(format!("ocd is left out: {reason}"));
-                }
-            }
-        }
-        let plain: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let plain = self.names(data, experiment, notes);
+        let names = &plain;
         let varied = |parameter: &str, values: Vec<String>| -> Vec<String> {
             let all = names
                 .iter()
                 .flat_map(|name| values.iter().map(move |value| (name, value)));
             all.map(|(name, value)| format!("{name}:{parameter}={value}")).collect()
         };
+        if let Experiment::Piles(settings) = experiment {
+            return self.series_of_piles(data, settings, &plain, notes);
+        }
         let mut shapes = vec![self.shape];
         let specs = match experiment {
             Experiment::Main
@@ -277,12 +306,14 @@ impl Bench {
             | Experiment::Large(_)
             | Experiment::Ablation
             | Experiment::Backbones { .. }
-            | Experiment::Transfer { .. } => plain,
+            | Experiment::Piles(_)
+            | Experiment::Stream(_)
+            | Experiment::Transfer { .. } => plain.clone(),
             Experiment::Alpha(values) => varied("alpha", values.iter().map(f64::to_string).collect()),
             Experiment::Threshold(values) => varied("t", values.iter().map(usize::to_string).collect()),
             Experiment::Queries(values) => {
                 shapes = values.iter().map(|&query| Shape { query, ..self.shape }).collect();
-                plain
+                plain.clone()
             }
             Experiment::Tasks => {
                 shapes = [(5, 20), (10, 20), (10, 40)]
@@ -298,7 +329,7 @@ impl Bench {
                     }
                     fits
                 });
-                plain
+                plain.clone()
             }
         };
         if shapes.is_empty() {
@@ -310,9 +341,46 @@ impl Bench {
         }
         let series = shapes.into_iter().map(|shape| Series {
             shape,
+            pile: self.pile,
+            kind: None,
             methods: specs.clone(),
         });
         Ok(series.collect())
+    }
+
+    /// The piles that the data has enough items and classes for.
+    fn series_of_piles(
+        &self,
+        data: &Dataset,
+        settings: &PileSettings,
+        methods: &[String],
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Series>, LabError> {
+        let mut series = Vec::new();
+        for kind in settings.piles(self.shape) {
+            let (classes, items) = (kind.pile.classes(kind.shape), kind.pile.items(kind.shape));
+            let large_enough = data.pool().items().iter().filter(|of_class| of_class.len() >= items);
+            let found = large_enough.count();
+            if found < classes {
+                notes.push(format!(
+                    "{kind} is left out: it needs {classes} classes of at least {items} items, and there are {found}"
+                ));
+                continue;
+            }
+            series.push(Series {
+                shape: kind.shape,
+                pile: kind.pile,
+                kind: Some(kind),
+                methods: methods.to_vec(),
+            });
+        }
+        match series.is_empty() {
+            true => Err(LabError::NothingToRun {
+                data: data.name().to_owned(),
+                reason: notes.join("; "),
+            }),
+            false => Ok(series),
+        }
     }
 
     fn run_series(
@@ -328,45 +396,50 @@ impl Bench {
         let needed = match experiment {
             Experiment::Large(large) if large.authors => shape.items_in_order(),
             Experiment::Large(_) => shape.shot.saturating_add(1),
-            _ => self.pile.items(shape),
+            _ => series.pile.items(shape),
+        };
+        let short_classes = match series.kind {
+            // Piles that no class is large enough for were left out before.
+            Some(_) => ShortClasses::Skip,
+            None => self.short_classes,
         };
         let (pool, skipped) = data
             .pool()
             .clone()
-            .with_at_least(needed, self.short_classes)
+            .with_at_least(needed, short_classes)
             .map_err(|source| self.cannot_draw(data, source))?;
         if !skipped.is_empty() {
+            let setting = series.kind.map_or_else(|| shape.to_string(), |kind| kind.to_string());
             notes.push(format!(
-                "{shape}: classes with fewer than {needed} items are left out: {}",
+                "{setting}: classes with fewer than {needed} items are left out: {}",
                 skipped.join(", ")
             ));
         }
         let run = |number| {
             let (episode, mode) = self
-                .draw(&pool, experiment, shape, number)
+                .draw(&pool, experiment, series, number)
                 .map_err(|source| self.cannot_draw(data, source))?;
             let trial = Trial::new(data, episode, mode, self, number)?;
-            let outcomes = series.methods.iter().map(|spec| {
-                let contender = &contenders[spec];
-                match contender.features() {
-                    Some(features) => trial.on(features)?.run(contender),
-                    None => trial.run(contender),
-                }
-            });
+            let outcomes = series
+                .methods
+                .iter()
+                .map(|spec| trial.run_on_its_features(&contenders[spec]));
             let outcomes = outcomes.collect();
             progress.step();
             outcomes
         };
-        let outcomes: Vec<Result<Vec<Outcome>, LabError>> =
-            match series.methods.iter().any(|spec| contenders[spec].needs_all_threads()) {
-                true => (0..self.episodes).map(run).collect(),
-                false => (0..self.episodes).into_par_iter().map(run).collect(),
-            };
+        // One large pile at a time has the memory to itself, and its methods use all threads.
+        let one_by_one =
+            series.kind.is_some() || series.methods.iter().any(|spec| contenders[spec].needs_all_threads());
+        let outcomes: Vec<Result<Vec<Outcome>, LabError>> = match one_by_one {
+            true => (0..self.episodes).map(run).collect(),
+            false => (0..self.episodes).into_par_iter().map(run).collect(),
+        };
         // The first failure in the order of the episodes, whichever thread came to one first.
         let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
         let runs = series.methods.iter().enumerate().map(|(at, spec)| {
             let of_method = outcomes.iter().map(|episode| &episode[at]);
-            Run::new(spec, shape, self.pile, experiment, data.set(), of_method)
+            Run::new(spec, series, experiment, data.set(), of_method)
         });
         Ok(runs.collect())
     }
@@ -375,11 +448,16 @@ impl Bench {
         &self,
         pool: &Pool,
         experiment: &Experiment,
-        shape: Shape,
+        series: &Series,
         number: u64,
     ) -> Result<(Episode, Mode), EpisodeError> {
+        let Series { shape, pile, kind, .. } = *series;
+        if let Some(PileKind { frames, .. }) = kind {
+            let episode = pool.episode_of(shape, pile, self.seed, number)?;
+            return Ok((in_bursts(episode, frames), Mode::Pile { frames }));
+        }
         match experiment {
-            Experiment::RealTime => Ok((pool.episode_of(shape, self.pile, self.seed, number)?, Mode::RealTime)),
+            Experiment::RealTime => Ok((pool.episode_of(shape, pile, self.seed, number)?, Mode::RealTime)),
             Experiment::Large(large) => {
                 let (episode, subset) = if large.authors {
                     let (episode, first) = pool.large_in_order(shape, self.seed, number)?;
@@ -399,7 +477,7 @@ impl Bench {
                 };
                 Ok((episode, mode))
             }
-            _ => Ok((pool.episode_of(shape, self.pile, self.seed, number)?, Mode::Batch)),
+            _ => Ok((pool.episode_of(shape, pile, self.seed, number)?, Mode::Batch)),
         }
     }
 

@@ -41,9 +41,11 @@ mod experiment;
 pub mod figures;
 mod machine;
 mod paper;
+mod piles;
 mod plot;
 mod report;
 mod source;
+mod streams;
 mod study;
 pub mod training;
 mod trial;
@@ -61,11 +63,13 @@ pub use digits::{DigitsResult, DigitsTask};
 pub use experiment::{Bench, Experiment, LargeSettings};
 pub use machine::Machine;
 pub use paper::{PaperCell, PaperCounts, Place, paper_cell, paper_counts};
+pub use piles::{PileSettings, Varied};
 pub use report::{
-    AccuracySummary, Categories, EpisodeFigures, Interval, KnownOrNew, OtherMetrics, Report, Run, Settings, TailReport,
-    TradeOff, UnsureShares, figures_page,
+    AccuracySummary, Categories, EpisodeFigures, Interval, KnownOrNew, OtherMetrics, PileReport, Report, Run, Settings,
+    StreamReport, SurenessReport, TailReport, TradeOff, UnsureShares, figures_page,
 };
 pub use source::image_source;
+pub use streams::StreamSettings;
 pub use study::{ALPHAS, QUERIES, Study, THRESHOLDS};
 
 /// Hears how far a long run has come. Called from several threads.

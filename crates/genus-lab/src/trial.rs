@@ -5,13 +5,16 @@ use std::time::{Duration, Instant};
 
 use genus_core::episode::Episode;
 use genus_core::methods::Method;
-use genus_core::metrics::{Accuracy, Convention, Judged, accuracy, ari, auroc, nmi};
+use genus_core::metrics::{
+    Accuracy, Convention, Judged, accuracy, ari, auroc, classes_of_clusters, errors_among_least_sure, nmi,
+};
 use genus_core::{
     Category, CentreNorm, Discover, DiscoverError, Discovery, Features, Prototypes, RealTime, Score, Subset, Support,
-    Task, TwoStep,
+    Task, TaskError, TwoStep,
 };
 
 use crate::contender::Contender;
+use crate::piles::frame_rows;
 use crate::{Bench, Dataset, LabError};
 
 /// How queries are handed to a method.
@@ -19,6 +22,8 @@ use crate::{Bench, Dataset, LabError};
 pub(crate) enum Mode {
     /// All at once.
     Batch,
+    /// All at once, in bursts of so many frames; how sure a method is counts too.
+    Pile { frames: usize },
     /// One by one.
     RealTime,
     /// Some at once, the rest assigned.
@@ -44,7 +49,60 @@ pub(crate) struct Outcome {
     pub(crate) known_or_new: Option<Sorting>,
     /// What was called unsure, where there are outliers and the method says so.
     pub(crate) unsure: Option<Unsure>,
+    /// What the probabilities of a pile are worth, where the method has some.
+    pub(crate) sureness: Option<Sureness>,
+    /// The share of the queries that wait, in a stream.
+    pub(crate) waiting: Option<f64>,
     pub(crate) time: Duration,
+}
+
+/// What probabilities are worth.
+#[derive(Clone, Debug)]
+pub(crate) struct Sureness {
+    /// Of every query that belongs somewhere.
+    pub(crate) probabilities: Vec<f32>,
+    /// Whether it was put right.
+    pub(crate) right: Vec<bool>,
+    /// The share of the errors that are among the least sure tenth of these queries.
+    pub(crate) errors_found: f64,
+    /// The share of the outliers that are less sure than nine tenths of these queries; NaN without outliers.
+    pub(crate) outliers_found: f64,
+}
+
+impl Sureness {
+    /// The share of the queries that somebody would look at.
+    const LOOKED_AT: f64 = 0.1;
+
+    /// `None` unless all queries have a probability; outliers come last.
+    fn of(discovery: &Discovery, truth: &[usize]) -> Option<Self> {
+        let scores = discovery.scores().iter();
+        let mut probabilities: Vec<f32> = scores.map(|score| score.probability).collect::<Option<_>>()?;
+        let outliers = probabilities.split_off(truth.len());
+        let clusters = &discovery.query_clusters()[..truth.len()];
+        let classes = classes_of_clusters(&Judged {
+            known: discovery.prototype_clusters(),
+            clusters,
+            truth,
+        });
+        let right: Vec<bool> = clusters
+            .iter()
+            .zip(truth)
+            .map(|pair| classes.binary_search(&(*pair.0, *pair.1)).is_ok())
+            .collect();
+        let mut sorted = probabilities.clone();
+        sorted.sort_by(f32::total_cmp);
+        let limit = sorted.get((Self::LOOKED_AT * sorted.len() as f64) as usize);
+        let found = outliers
+            .iter()
+            .filter(|&p| limit.is_some_and(|limit| p < limit))
+            .count();
+        Some(Self {
+            errors_found: errors_among_least_sure(&probabilities, &right, Self::LOOKED_AT),
+            outliers_found: found as f64 / outliers.len() as f64,
+            probabilities,
+            right,
+        })
+    }
 }
 
 /// The scores of queries that came one by one.
@@ -95,7 +153,14 @@ impl<'a> Trial<'a> {
         bench: &Bench,
         number: u64,
     ) -> Result<Self, LabError> {
-        let task = task(data.features(), &episode, bench.prototypes, number)?;
+        let trial = Drawn {
+            episode: &episode,
+            mode: &mode,
+            prototypes: bench.prototypes,
+            seed: bench.seed,
+            number,
+        };
+        let task = trial.task(data.features())?;
         Ok(Self {
             data,
             episode,
@@ -109,10 +174,17 @@ impl<'a> Trial<'a> {
 
     /// The same trial on other features of the same items.
     pub(crate) fn on(&self, features: &Features) -> Result<Self, LabError> {
+        let drawn = Drawn {
+            episode: &self.episode,
+            mode: &self.mode,
+            prototypes: self.prototypes,
+            seed: self.seed,
+            number: self.number,
+        };
         Ok(Self {
             data: self.data,
             episode: self.episode.clone(),
-            task: task(features, &self.episode, self.prototypes, self.number)?,
+            task: drawn.task(features)?,
             mode: self.mode.clone(),
             seed: self.seed,
             prototypes: self.prototypes,
@@ -126,7 +198,7 @@ impl<'a> Trial<'a> {
             return contender.discover(self);
         };
         let discovery = match &self.mode {
-            Mode::Batch | Mode::RealTime => method.discover(&self.task),
+            Mode::Batch | Mode::Pile { .. } | Mode::RealTime => method.discover(&self.task),
             Mode::TwoStep {
                 subset,
                 centre_norm,
@@ -144,6 +216,14 @@ impl<'a> Trial<'a> {
         discovery.map_err(|source| self.failed(contender, source))
     }
 
+    /// Runs a method on the features that it wants to see, and judges it.
+    pub(crate) fn run_on_its_features(&self, contender: &Contender) -> Result<Outcome, LabError> {
+        match contender.features() {
+            Some(features) => self.on(features)?.run(contender),
+            None => self.run(contender),
+        }
+    }
+
     /// Runs a method and judges it.
     pub(crate) fn run(&self, contender: &Contender) -> Result<Outcome, LabError> {
         let start = Instant::now();
@@ -155,6 +235,10 @@ impl<'a> Trial<'a> {
             let time = start.elapsed();
             return Ok(Outcome {
                 unsure: unsure(&discovery, truth.len()),
+                sureness: match self.mode {
+                    Mode::Pile { .. } => Sureness::of(&discovery, truth),
+                    _ => None,
+                },
                 ..judge(&discovery, truth, time)
             });
         }
@@ -179,8 +263,13 @@ impl<'a> Trial<'a> {
 
     /// Says which method failed, and when.
     pub(crate) fn failed(&self, contender: &Contender, source: DiscoverError) -> LabError {
+        self.method_failed(contender.spec(), source)
+    }
+
+    /// The same of what is no contender.
+    pub(crate) fn method_failed(&self, method: &str, source: DiscoverError) -> LabError {
         LabError::Discover {
-            method: contender.spec().to_owned(),
+            method: method.to_owned(),
             episode: self.number,
             source,
         }
@@ -196,16 +285,35 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// The task of an episode.
-fn task(features: &Features, episode: &Episode, kind: Prototypes, number: u64) -> Result<Task, LabError> {
-    let names: Vec<String> = episode.support_classes.iter().map(|class| class.to_string()).collect();
-    let task = Support::new(features.select(&episode.support), &names)
-        .and_then(|support| Task::with_prototypes(&support, features.select(&episode.queries), kind));
-    task.map_err(|source| LabError::Discover {
-        method: "the task".to_owned(),
-        episode: number,
-        source: source.into(),
-    })
+/// What a task is made of beside features.
+struct Drawn<'a> {
+    episode: &'a Episode,
+    mode: &'a Mode,
+    prototypes: Prototypes,
+    seed: u64,
+    number: u64,
+}
+
+impl Drawn<'_> {
+    /// The task of an episode.
+    fn task(&self, features: &Features) -> Result<Task, LabError> {
+        let episode = self.episode;
+        let names: Vec<String> = episode.support_classes.iter().map(|class| class.to_string()).collect();
+        let queries = match *self.mode {
+            Mode::Pile { frames } if frames > 1 => {
+                let rows = frame_rows(features, &episode.queries, frames, self.seed, self.number);
+                Features::new(features.dim(), rows).map_err(TaskError::Queries)
+            }
+            _ => Ok(features.select(&episode.queries)),
+        };
+        let task = Support::new(features.select(&episode.support), &names)
+            .and_then(|support| Task::with_prototypes(&support, queries?, self.prototypes));
+        task.map_err(|source| LabError::Discover {
+            method: "the task".to_owned(),
+            episode: self.number,
+            source: source.into(),
+        })
+    }
 }
 
 /// The category of a query that came by itself.
@@ -264,20 +372,26 @@ fn one_by_one(method: &Method, task: &Task) -> Result<Vec<Category>, DiscoverErr
 
 /// Judges the first queries, whose truth is known. Categories are counted with all of them.
 fn judge(discovery: &Discovery, truth: &[usize], time: Duration) -> Outcome {
+    judge_clusters(discovery.prototype_clusters(), discovery.query_clusters(), truth, time)
+}
+
+/// The same of the clusters of prototypes and queries.
+pub(crate) fn judge_clusters(known: &[usize], clusters: &[usize], truth: &[usize], time: Duration) -> Outcome {
     let judged = Judged {
-        known: discovery.prototype_clusters(),
-        clusters: &discovery.query_clusters()[..truth.len()],
+        known,
+        clusters: &clusters[..truth.len()],
         truth,
     };
-    let clusters = judged.known.iter().chain(discovery.query_clusters());
     Outcome {
         accuracies: Convention::ALL.map(|convention| accuracy(&judged, convention)),
         nmi: nmi(judged.clusters, truth),
         ari: ari(judged.clusters, truth),
-        categories: clusters.max().map(|last| last + 1),
-        classes: classes(judged.known.len(), truth),
+        categories: known.iter().chain(clusters).max().map(|last| last + 1),
+        classes: classes(known.len(), truth),
         known_or_new: None,
         unsure: None,
+        sureness: None,
+        waiting: None,
         time,
     }
 }
@@ -331,6 +445,8 @@ fn judge_one_by_one(known: usize, categories: &[Category], truth: &[usize], time
         classes: classes(known, truth),
         known_or_new: None,
         unsure: None,
+        sureness: None,
+        waiting: None,
         time,
     }
 }

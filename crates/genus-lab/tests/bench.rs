@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use genus_core::episode::{Pile, Shape, ShortClasses, Tail};
+use genus_core::episode::{Half, Pile, Shape, ShortClasses, Tail};
 use genus_core::methods::Method;
 use genus_core::metrics::{Accuracy, Convention, Judged, accuracy};
 use genus_core::{CentreNorm, Discover, Features, Kind, Prototypes, Support, Task};
-use genus_lab::{Bench, Dataset, DigitsTask, Experiment, LabError, LargeSettings, Progress, Report, Run, Silent};
+use genus_lab::{
+    Bench, Dataset, DigitsTask, Experiment, LabError, LargeSettings, PileSettings, Progress, Report, Run, Silent,
+    StreamSettings, Varied,
+};
 
 /// Numbers between -1 and 1 in a fixed order: SplitMix64.
 struct Noise(u64);
@@ -273,6 +276,15 @@ fn the_methods_of_the_papers_tables_and_ours_are_the_default() {
     );
     let real_time = ["proto", "rankstat", "shc", "shc (boost = 1.1)", "ukc", "calibrated"];
     assert_eq!(methods(Experiment::RealTime), real_time);
+    let piles = Experiment::Piles(PileSettings {
+        items: vec![2],
+        varied: vec![Varied::Items],
+        ..small_piles()
+    });
+    assert_eq!(methods(piles), ["calibrated", "proto", "shc", "ukc"]);
+    let stream = Experiment::Stream(StreamSettings { orders: 1, looks: 1 });
+    assert_eq!(stream.methods(), ["calibrated", "ocd"]);
+    assert_eq!(methods(stream), ["stream", "calibrated"]);
     assert_eq!(methods(Experiment::Queries(vec![2])), ["shc", "ukc", "calibrated"]);
 }
 
@@ -797,4 +809,268 @@ fn larger_tasks_need_classes_for_their_outliers_too() {
     };
     assert_eq!(notes(0).len(), 1);
     assert_eq!(notes(1)[0], "10w2s20n is left out: it needs 31 classes of 30");
+}
+
+/// Small piles of everything that can be varied.
+fn small_piles() -> PileSettings {
+    PileSettings {
+        items: vec![2, 4, 9],
+        tail: Tail {
+            smallest: 1,
+            largest: 9,
+        },
+        frames: 3,
+        examples: vec![1, 2, 4],
+        outliers: 3,
+        varied: Varied::ALL.to_vec(),
+    }
+}
+
+fn pile<'a>(report: &'a Report, name: &str, method: &str) -> &'a Run {
+    let is_it = |run: &&Run| run.method == method && run.pile.as_ref().is_some_and(|pile| pile.name == name);
+    report.runs.iter().find(is_it).unwrap()
+}
+
+#[test]
+fn piles_are_episodes_that_differ_in_one_thing() {
+    let data = dataset(12, 14);
+    let methods = ["proto", "shc", "calibrated"];
+    let report = run(&bench(&methods), &data, &Experiment::Piles(small_piles()));
+    let names: Vec<&str> = report
+        .runs
+        .iter()
+        .map(|run| &*run.pile.as_ref().unwrap().name)
+        .collect();
+    let expected = [
+        "5 × 2",
+        "5 × 4",
+        "5 × 9",
+        "5 × 1–9",
+        "5 × 4 in bursts of 3",
+        "5 × 4, 1 example",
+        "5 × 4, 4 examples",
+        "5 × 4 and 3 outliers",
+    ];
+    assert_eq!(names, expected.map(|name| [name; 3]).concat());
+    for method in &methods {
+        // The shape of the bench is that of its usual episodes.
+        let main = run(&bench(&[method]), &data, &Experiment::Main);
+        let usual = pile(&report, "5 × 4", method);
+        let figures = |run: &Run| serde_json::to_string(&run.episodes).unwrap();
+        assert_eq!(figures(usual), figures(&main.runs[0]), "{method}");
+        let tail = Bench {
+            pile: Pile {
+                tail: Some(small_piles().tail),
+                outliers: 0,
+            },
+            ..bench(&[method])
+        };
+        let tail = run(&tail, &data, &Experiment::Main);
+        assert_eq!(
+            figures(pile(&report, "5 × 1–9", method)),
+            figures(&tail.runs[0]),
+            "{method}"
+        );
+    }
+    let said = report.markdown();
+    assert!(
+        said.contains("12 draws a pile of 5 classes, 3 of them known from 2 examples each, from 12 classes, seed 5")
+    );
+    assert!(said.contains("| 5 × 4 in bursts of 3 "), "{said}");
+}
+
+#[test]
+fn only_methods_with_probabilities_are_judged_by_them() {
+    let data = dataset(12, 14);
+    let report = run(&bench(&["shc", "calibrated"]), &data, &Experiment::Piles(small_piles()));
+    for run in &report.runs {
+        let Some(sure) = run.sureness else {
+            assert_eq!(run.method, "shc");
+            continue;
+        };
+        assert_eq!(run.method, "calibrated");
+        assert!((0.0..=1.0).contains(&sure.ece), "{sure:?}");
+        let with_outliers = run.pile.as_ref().unwrap().outliers > 0;
+        assert_eq!(sure.outliers_found.mean.is_nan(), !with_outliers, "{sure:?}");
+        assert_eq!(run.unsure.is_some(), with_outliers);
+        // A tenth of the items that is sorted by anything holds no more than all errors.
+        assert!(sure.errors_found.mean.is_nan() || sure.errors_found.mean <= 1.0);
+    }
+    // Elsewhere nobody asked.
+    let main = run(&bench(&["calibrated"]), &data, &Experiment::Main);
+    assert!(main.runs[0].sureness.is_none() && main.runs[0].pile.is_none());
+}
+
+#[test]
+fn frames_of_a_burst_stay_together() {
+    // Far apart, so that every photograph is put right and with it all of its frames.
+    let (rows, labels) = rows(&[14; 8], 0.05);
+    let data = Dataset::new("made up", Features::from_rows(rows).unwrap(), &labels, None).unwrap();
+    let bursts = PileSettings {
+        varied: vec![Varied::Items, Varied::Bursts],
+        items: vec![6],
+        ..small_piles()
+    };
+    let report = run(&bench(&["proto"]), &data, &Experiment::Piles(bursts));
+    let [plain, bursts] = &report.runs[..] else {
+        panic!("{}", report.markdown())
+    };
+    assert_eq!(plain.old.mean, 1.0);
+    assert_eq!(bursts.old.mean, 1.0);
+    assert_eq!(bursts.pile.as_ref().unwrap().frames, 3);
+}
+
+#[test]
+fn piles_that_the_data_is_too_small_for_are_left_out() {
+    let data = dataset(6, 8);
+    let report = run(&bench(&["proto"]), &data, &Experiment::Piles(small_piles()));
+    let names: Vec<&str> = report
+        .runs
+        .iter()
+        .map(|run| &*run.pile.as_ref().unwrap().name)
+        .collect();
+    let expected = [
+        "5 × 2",
+        "5 × 4",
+        "5 × 4 in bursts of 3",
+        "5 × 4, 1 example",
+        "5 × 4, 4 examples",
+    ];
+    assert_eq!(names, expected);
+    let notes = report.notes.join("\n");
+    assert!(
+        notes.contains("5 × 9 is left out: it needs 5 classes of at least 11 items, and there are 0"),
+        "{notes}"
+    );
+    assert!(
+        notes.contains("5 × 4 and 3 outliers is left out: it needs 8 classes of at least 6 items, and there are 6"),
+        "{notes}"
+    );
+    let nothing = bench(&["proto"]).run(&dataset(4, 8), &Experiment::Piles(small_piles()), &Silent);
+    assert!(matches!(nothing, Err(LabError::NothingToRun { .. })), "{nothing:?}");
+    let with_pile = Bench {
+        pile: Pile {
+            outliers: 2,
+            ..Pile::default()
+        },
+        ..bench(&["proto"])
+    };
+    let refused = with_pile.run(&data, &Experiment::Piles(small_piles()), &Silent);
+    assert!(matches!(refused, Err(LabError::Pile { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_half_of_the_classes_is_drawn_from_and_the_other_can_be_learnt_from() {
+    let whole = dataset(11, 8);
+    let names = |pool: &genus_core::episode::Pool| pool.classes().to_vec();
+    for half in [Half::First, Half::Second] {
+        let alone = whole.clone().half(half, false);
+        assert_eq!(names(alone.pool()), names(&whole.pool().half(half)));
+        assert!(alone.base().classes().is_empty());
+        let with_base = whole.clone().half(half, true);
+        assert_eq!(names(with_base.pool()), names(alone.pool()));
+        assert_eq!(names(with_base.base()), names(&whole.pool().half(half.other())));
+        let one = PileSettings {
+            varied: vec![Varied::Items],
+            ..small_piles()
+        };
+        let report = run(
+            &bench(&["proto"]),
+            &alone,
+            &Experiment::Piles(PileSettings { items: vec![4], ..one }),
+        );
+        assert_eq!(report.settings.half.as_deref(), Some(&*half.to_string()));
+        assert!(report.markdown().contains(&format!("classes (the {half} half)")));
+    }
+}
+
+#[test]
+fn a_stream_ends_near_the_pile_at_once_where_classes_are_far_apart() {
+    let (rows, labels) = rows(&[20; 8], 0.2);
+    let data = Dataset::new("made up", Features::from_rows(rows).unwrap(), &labels, None).unwrap();
+    let bench = Bench {
+        shape: Shape {
+            query: 12,
+            ..bench(&[]).shape
+        },
+        episodes: 2,
+        ..bench(&["calibrated", "proto"])
+    };
+    let settings = StreamSettings { orders: 3, looks: 4 };
+    let report = run(&bench, &data, &Experiment::Stream(settings));
+    let of = |method: &str| -> Vec<&Run> { report.runs.iter().filter(|run| run.method == method).collect() };
+    let (stream, at_once) = (of("stream"), of("calibrated"));
+    let seen: Vec<usize> = stream.iter().map(|run| run.stream.unwrap().seen).collect();
+    assert_eq!(seen, [15, 30, 45, 60]);
+    for (stream, at_once) in stream.iter().zip(&at_once) {
+        // Three orders of two piles.
+        assert_eq!(stream.episodes.len(), 6);
+        let waiting = stream.stream.unwrap().waiting.unwrap().mean;
+        assert!((0.0..=1.0).contains(&waiting), "{waiting}");
+        assert!(at_once.stream.unwrap().waiting.is_none());
+        // Where no class is missing all five are there.
+        assert!(stream.stream.unwrap().classes <= 5.0);
+    }
+    let (stream, at_once) = (stream[3], at_once[3]);
+    assert_eq!(stream.k.unwrap().truth, 5);
+    assert!(stream.all.mean > at_once.all.mean - 0.1, "{}", report.markdown());
+    // The whole pile is the pile, in whatever order it comes, to a method that looks at items one by one.
+    let main = run(
+        &Bench {
+            methods: vec!["proto".into()],
+            ..bench.clone()
+        },
+        &data,
+        &Experiment::Main,
+    );
+    let orders: Vec<f64> = of("proto")[3].episodes.iter().map(|episode| episode.all).collect();
+    let piles: Vec<f64> = main.runs[0]
+        .episodes
+        .iter()
+        .flat_map(|episode| [episode.all; 3])
+        .collect();
+    assert_eq!(orders, piles);
+    assert!(
+        report
+            .notes
+            .iter()
+            .any(|note| note.starts_with("in the end the stream is"))
+    );
+}
+
+#[test]
+fn the_order_of_a_stream_depends_on_the_seed_and_on_nothing_else() {
+    let data = dataset(8, 14);
+    let settings = StreamSettings { orders: 4, looks: 2 };
+    let streams = |seed| {
+        let bench = Bench {
+            seed,
+            episodes: 1,
+            ..bench(&["proto"])
+        };
+        let report = run(&bench, &data, &Experiment::Stream(settings));
+        let figures: Vec<String> = report.runs.iter().map(figures).collect();
+        (
+            figures,
+            report.runs[1]
+                .episodes
+                .iter()
+                .map(|episode| episode.all)
+                .collect::<Vec<_>>(),
+        )
+    };
+    let (first, halves) = streams(1);
+    assert_eq!(first, streams(1).0);
+    assert_ne!(first, streams(2).0);
+    // Half of the items is not the same half in every order.
+    assert!(halves.iter().any(|all| *all != halves[0]), "{halves:?}");
+    let outliers = Bench {
+        pile: Pile {
+            outliers: 1,
+            ..Pile::default()
+        },
+        ..bench(&["proto"])
+    };
+    let refused = outliers.run(&data, &Experiment::Stream(settings), &Silent);
+    assert!(matches!(refused, Err(LabError::Pile { .. })), "{refused:?}");
 }

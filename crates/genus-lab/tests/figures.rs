@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use genus_core::Category;
-use genus_lab::figures::{Confusion, Curve, CurveChart, CurvePoint, MapGrid, MapPanel, MapRow};
+use genus_lab::figures::{Confusion, Curve, CurveChart, CurvePoint, MapGrid, MapPanel, MapRow, Stop};
 use roxmltree::{Document, Node};
 
 /// Names that break a careless writer: markup, quotes, controls, emoji, text from right to left, nothing, far too much.
@@ -100,6 +100,7 @@ fn chart(curves: Vec<Curve>) -> CurveChart {
         x,
         y,
         curves,
+        ..CurveChart::default()
     }
 }
 
@@ -295,6 +296,7 @@ fn hostile_names_stay_text() {
             x: name.clone(),
             y: name.clone(),
             curves: vec![curve(name, &[(1.0, 2.0), (2.0, 3.0)]); 3],
+            ..CurveChart::default()
         };
         let map = MapGrid {
             title: name.clone(),
@@ -565,4 +567,51 @@ fn confusion_matrices_of_little_or_odd_data() {
 fn a_figure_is_the_same_every_time() {
     assert_eq!(confusion(12, 15).svg(), confusion(12, 15).svg());
     assert_eq!(grid(vec![episode(30)]).svg(), grid(vec![episode(30)]).svg());
+}
+
+#[test]
+fn named_places_have_their_names_and_lines_go_on_where_they_should() {
+    let mut two = chart(vec![curve("SHC", &[(0.0, 20.0), (1.0, 30.0), (2.0, 400.0)])]);
+    two.stops = [("20", true), ("60", true), ("6–200", false)]
+        .map(|(name, joined)| Stop {
+            name: name.into(),
+            joined,
+        })
+        .to_vec();
+    two.logarithmic = true;
+    checked(&two.svg(), |document| {
+        let texts = texts(document);
+        for wanted in ["20", "60", "6–200", "50", "100", "500"] {
+            assert!(texts.iter().any(|text| text == wanted), "{wanted}: {texts:?}");
+        }
+        // The line has one piece with two points; the third stands alone.
+        let lines = count(document, |node| node.attribute("fill") == Some("none"));
+        assert_eq!(lines, 1);
+    });
+    // A logarithm has no room for nothing.
+    let mut nothing = two.clone();
+    nothing.curves = vec![curve("SHC", &[(0.0, 0.0), (1.0, -3.0)])];
+    checked(&nothing.svg(), |document| {
+        assert!(texts(document).iter().any(|text| text == "no data"));
+    });
+}
+
+#[test]
+fn charts_below_each_other_are_one_drawing() {
+    let one = chart(vec![curve("SHC", &[(1.0, 58.9), (5.0, 69.0)])]);
+    let mut other = one.clone();
+    other.title = String::new();
+    other.y = "Categories".into();
+    let height = |svg: &str| -> f64 {
+        let document = Document::parse(svg).unwrap();
+        document.root_element().attribute("height").unwrap().parse().unwrap()
+    };
+    let stacked = CurveChart::stacked(&[one.clone(), other]);
+    checked(&stacked, |document| {
+        let texts = texts(document);
+        assert!(texts.iter().any(|text| text == "All, %") && texts.iter().any(|text| text == "Categories"));
+        assert_eq!(texts.iter().filter(|text| *text == "Title").count(), 1);
+    });
+    assert!(height(&stacked) > 1.7 * height(&one.svg()));
+    assert_eq!(CurveChart::stacked(std::slice::from_ref(&one)), one.svg());
 }

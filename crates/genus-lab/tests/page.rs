@@ -4,7 +4,9 @@ use genus_core::Features;
 use genus_core::episode::Shape;
 use genus_core::projection::Projection;
 use genus_core::rng::Rng;
-use genus_lab::{Bench, Dataset, Experiment, Report, Silent, Study, figures_page};
+use genus_lab::{
+    Bench, Dataset, Experiment, PileSettings, Report, Silent, StreamSettings, Study, Varied, figures_page,
+};
 use roxmltree::{Document, Node};
 
 const HOSTILE: &str = "<script>alert('1')</script>\"><img src=x onerror=alert(2)>&amp;\u{202e}𝕏\0";
@@ -155,6 +157,15 @@ fn experiments_that_vary_something_have_their_chart() {
         (bench(), Experiment::Queries(vec![1, 3])),
         (only_ukc, Experiment::Alpha(vec![1.3, 1.6])),
         (bench(), Experiment::RealTime),
+        (
+            bench(),
+            Experiment::Piles(PileSettings {
+                items: vec![2, 4],
+                varied: vec![Varied::Items],
+                ..PileSettings::default()
+            }),
+        ),
+        (bench(), Experiment::Stream(StreamSettings { orders: 2, looks: 2 })),
     ] {
         let report = bench.run(&data, &experiment, &Silent).unwrap();
         checked(&report.page("genus bench"), |page| {

@@ -5,16 +5,21 @@ mod paper;
 mod source;
 
 use std::io::Write;
-use std::num::NonZeroU64;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Instant;
 
 use genus_core::episode::{Pile, Shape};
 use genus_data::AtomicFile;
 use genus_data::datasets::DatasetEntry;
-use genus_lab::{Bench, Experiment, LargeSettings, Report, figures_page};
+use genus_lab::{
+    Bench, Dataset, Experiment, LargeSettings, PileSettings, Report, StreamSettings, Varied, figures_page,
+};
 
-use crate::args::{self, BenchCommand, BenchCommon, EpisodeBench, Global, TrialOptions};
+use crate::args::{
+    self, BenchCommand, BenchCommon, BenchSource, EpisodeBench, Global, HalfOptions, PilesBench, RunOptions,
+    StreamBench, TrialOptions,
+};
 use crate::calibrate::Given;
 use crate::failure::Failure;
 use crate::images::cache_root;
@@ -42,7 +47,7 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
                 .map(|name| DatasetEntry::find(name)?.open(&data_root.path(), *images))
                 .collect::<Result<Vec<_>, _>>()?;
             let settings = settings(trial, *query, episodes.episodes, global)?;
-            let mut output = Output::open(trial, &None)?;
+            let mut output = Output::open(&trial.run, &None)?;
             let start = Instant::now();
             let parts = paper::transfer_parts(&runs, &sets, image_options, global)?;
             let bar = Bar::new(global);
@@ -55,20 +60,21 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
         }
         BenchCommand::Backbones { bench, encoders } => {
             let common = &bench.common;
-            if common.features.is_some() {
+            if common.source.features.is_some() {
                 return Err(Failure::Usage(
                     "features are of one encoder; name images with --images or a data set with --data".into(),
                 ));
             }
             let settings = settings(&common.trial, bench.query, bench.episodes.episodes, global)?;
-            let mut output = Output::open(&common.trial, &None)?;
+            let mut output = Output::open(&common.trial.run, &None)?;
             let start = Instant::now();
             let mut reports = Vec::new();
             for encoder in encoders {
                 let name = encoder.split('@').next().unwrap_or(encoder).to_owned();
                 let experiment = Experiment::Backbones { encoder: name };
                 let trained = Trained::of(&settings.methods, &experiment);
-                let data = source::load_with(common, encoder, trained, global)?;
+                let calibration = common.trial.run.calibration.as_deref();
+                let data = source::load_with(&common.source, encoder, calibration, trained, global)?;
                 let bar = Bar::new(global);
                 reports.push(settings.run(&data, &experiment, &bar)?);
             }
@@ -82,10 +88,11 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             projection,
         } => {
             let settings = settings(&common.trial, *query, *episodes, global)?;
-            let page = common.trial.page.report.as_ref().map(AtomicFile::create).transpose()?;
+            let run = &common.trial.run;
+            let page = run.page.report.as_ref().map(AtomicFile::create).transpose()?;
             // The usual methods of a map are not trained.
             let trained = Trained::of(&settings.methods, &Experiment::Tasks);
-            let data = source::load(common, trained, global)?;
+            let data = source::load(&common.source, run.calibration.as_deref(), trained, global)?;
             let bar = Bar::new(global);
             let figures = settings.plot(&data, *projection, &bar)?;
             drop(bar);
@@ -110,6 +117,8 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             };
             single.run(Experiment::RealTime, global)
         }
+        BenchCommand::Piles(bench) => piles(bench, global),
+        BenchCommand::Stream(bench) => stream(bench, global),
         BenchCommand::Tasks(bench) => Single::of(bench).run(Experiment::Tasks, global),
         BenchCommand::Alpha { bench, alpha, chart } => {
             let single = Single {
@@ -191,8 +200,9 @@ impl<'a> Single<'a> {
         let settings = settings(trial, self.query, self.episodes, global)?;
         settings.fits(&experiment)?;
         // Opened before any work is done, so that a wrong path costs no time.
-        let mut output = Output::open(trial, self.svg)?;
-        let data = source::load(self.common, Trained::of(&settings.methods, &experiment), global)?;
+        let mut output = Output::open(&trial.run, self.svg)?;
+        let trained = Trained::of(&settings.methods, &experiment);
+        let data = source::load(&self.common.source, trial.run.calibration.as_deref(), trained, global)?;
         let experiment = match experiment {
             // None named: as many as the data has.
             Experiment::Queries(numbers) if numbers.is_empty() => Experiment::queries(&data, &settings),
@@ -206,28 +216,135 @@ impl<'a> Single<'a> {
     }
 }
 
-fn settings(trial: &TrialOptions, query: usize, episodes: NonZeroU64, global: &Global) -> Result<Bench, Failure> {
-    let bench = Bench {
-        shape: Shape {
-            way: trial.classes.way,
-            shot: trial.classes.shot,
-            new: trial.classes.new,
-            query,
+/// `genus bench piles`.
+fn piles(bench: &PilesBench, global: &Global) -> Result<(), Failure> {
+    let numbers = |list: &[NonZeroUsize]| list.iter().map(|number| number.get()).collect();
+    let piles = PileSettings {
+        items: numbers(&bench.items),
+        tail: bench.tail,
+        frames: bench.bursts.get(),
+        examples: numbers(&bench.examples),
+        outliers: bench.outliers.get(),
+        varied: match &bench.vary[..] {
+            [] => Varied::ALL.to_vec(),
+            some => some.to_vec(),
         },
+    };
+    let shape = Shape {
+        way: bench.way,
+        shot: bench.shot,
+        new: new_classes(bench.classes, bench.way)?,
+        query: piles.usual_items(),
+    };
+    let settings = bench_of(&bench.run, shape, bench.draws, global)?;
+    let pile = OnPiles {
+        source: &bench.source,
+        half: &bench.half,
+        run: &bench.run,
+        svg: &bench.chart.svg,
+    };
+    pile.run(&settings, &Experiment::Piles(piles), global)
+}
+
+/// `genus bench stream`.
+fn stream(bench: &StreamBench, global: &Global) -> Result<(), Failure> {
+    let shape = Shape {
+        way: bench.way,
+        shot: bench.shot,
+        new: new_classes(bench.classes, bench.way)?,
+        query: bench.items.get(),
+    };
+    let settings = Bench {
+        pile: Pile {
+            tail: bench.tail,
+            outliers: 0,
+        },
+        ..bench_of(&bench.run, shape, bench.draws, global)?
+    };
+    let streams = StreamSettings {
+        orders: bench.orders.get(),
+        looks: bench.looks.get(),
+    };
+    let pile = OnPiles {
+        source: &bench.source,
+        half: &bench.half,
+        run: &bench.run,
+        svg: &bench.chart.svg,
+    };
+    pile.run(&settings, &Experiment::Stream(streams), global)
+}
+
+/// An experiment on the piles of one data set, or of a half of it.
+struct OnPiles<'a> {
+    source: &'a BenchSource,
+    half: &'a HalfOptions,
+    run: &'a RunOptions,
+    /// Where its chart goes.
+    svg: &'a Option<PathBuf>,
+}
+
+impl OnPiles<'_> {
+    fn run(&self, settings: &Bench, experiment: &Experiment, global: &Global) -> Result<(), Failure> {
+        settings.fits(experiment)?;
+        let mut output = Output::open(self.run, self.svg)?;
+        let trained = Trained::of(&settings.methods, experiment);
+        let data = source::load(self.source, self.run.calibration.as_deref(), trained, global)?;
+        let data = half_of(data, self.half);
+        let start = Instant::now();
+        let bar = Bar::new(global);
+        let report = settings.run(&data, experiment, &bar)?;
+        drop(bar);
+        output.write(Some(report), start, global)
+    }
+}
+
+/// How many of the classes of a pile are new.
+fn new_classes(classes: NonZeroUsize, way: usize) -> Result<usize, Failure> {
+    classes.get().checked_sub(way).ok_or_else(|| {
+        Failure::Usage(format!(
+            "{way} of the classes are to be known (--way), and a pile has {classes} (--classes)"
+        ))
+    })
+}
+
+/// The half of the classes that was asked for, if one was.
+fn half_of(data: Dataset, options: &HalfOptions) -> Dataset {
+    match options.half {
+        Some(half) => data.half(half, options.with_base),
+        None => data,
+    }
+}
+
+fn settings(trial: &TrialOptions, query: usize, episodes: NonZeroU64, global: &Global) -> Result<Bench, Failure> {
+    let shape = Shape {
+        way: trial.classes.way,
+        shot: trial.classes.shot,
+        new: trial.classes.new,
+        query,
+    };
+    Ok(Bench {
         pile: Pile {
             tail: trial.tail,
             outliers: trial.outliers,
         },
+        short_classes: trial.classes.short_classes,
+        ..bench_of(&trial.run, shape, episodes, global)?
+    })
+}
+
+fn bench_of(run: &RunOptions, shape: Shape, episodes: NonZeroU64, global: &Global) -> Result<Bench, Failure> {
+    let bench = Bench {
+        shape,
         episodes: episodes.get(),
         seed: global.seed,
-        methods: trial.methods.clone(),
-        prototypes: trial.prototypes.kind,
-        short_classes: trial.classes.short_classes,
+        methods: run.methods.clone(),
+        prototypes: run.prototypes.kind,
         heads: cache_root().ok().map(|root| root.join("heads")),
-        calibration: match &trial.calibration {
+        calibration: match &run.calibration {
             None => None,
             Some(path) => Some(Given::read(path)?.calibration),
         },
+        ..Bench::default()
     };
     bench.check()?;
     Ok(bench)
@@ -241,12 +358,12 @@ struct Output {
 }
 
 impl Output {
-    fn open(trial: &TrialOptions, svg: &Option<PathBuf>) -> Result<Self, Failure> {
+    fn open(run: &RunOptions, svg: &Option<PathBuf>) -> Result<Self, Failure> {
         let open = |path: &Option<PathBuf>| path.as_ref().map(AtomicFile::create).transpose();
         Ok(Self {
-            json: open(&trial.json)?,
+            json: open(&run.json)?,
             svg: open(svg)?,
-            page: open(&trial.page.report)?,
+            page: open(&run.page.report)?,
         })
     }
 
@@ -280,7 +397,10 @@ fn print_times(report: &Report, start: Instant) {
     );
     for run in &report.runs {
         let each = run.time.as_secs_f64() / run.episodes.len().max(1) as f64;
-        anstream::eprintln!("  {:<24} {:8.3} ms", run.title(), 1e3 * each);
+        let pile = run.pile.as_ref().map(|pile| format!("{}: ", pile.name));
+        let seen = run.stream.map(|stream| format!("{} items: ", stream.seen));
+        let name = pile.or(seen).unwrap_or_default() + &run.title();
+        anstream::eprintln!("  {name:<24} {:8.3} ms", 1e3 * each);
     }
     anstream::eprintln!("(The first method that needs the products of all points also pays for them.)");
 }

@@ -9,7 +9,7 @@ use genus_lab::training::{trained_encoder, trained_hash};
 use genus_lab::{ClassLists, Dataset, Experiment, ImageRows, Ocd, SimGcd, image_source};
 use genus_vision::Augmented;
 
-use crate::args::{BenchCommon, Global, ImageOptions};
+use crate::args::{BenchSource, Global, ImageOptions};
 use crate::calibrate::Given;
 use crate::failure::Failure;
 use crate::images::{self, Embedder, Input};
@@ -18,66 +18,74 @@ use crate::images::{self, Embedder, Input};
 const VIEWS: usize = 2;
 
 /// The data set that was named, as features.
-pub(crate) fn load(common: &BenchCommon, methods: Trained, global: &Global) -> Result<Dataset, Failure> {
-    load_by(common, &common.image_options, methods, global)
+pub(crate) fn load(
+    source: &BenchSource,
+    calibration: Option<&Path>,
+    methods: Trained,
+    global: &Global,
+) -> Result<Dataset, Failure> {
+    load_by(source, &source.image_options, calibration, methods, global)
 }
 
 /// The same through another encoder.
 pub(crate) fn load_with(
-    common: &BenchCommon,
+    source: &BenchSource,
     encoder: &str,
+    calibration: Option<&Path>,
     methods: Trained,
     global: &Global,
 ) -> Result<Dataset, Failure> {
-    load_by(common, &with_encoder(&common.image_options, encoder), methods, global)
+    let options = with_encoder(&source.image_options, encoder);
+    load_by(source, &options, calibration, methods, global)
 }
 
 fn load_by(
-    common: &BenchCommon,
+    source: &BenchSource,
     options: &ImageOptions,
+    calibration: Option<&Path>,
     methods: Trained,
     global: &Global,
 ) -> Result<Dataset, Failure> {
-    let data = open(common, options, methods, global)?;
-    if let Some(path) = &common.trial.calibration {
+    let data = open(source, options, methods, global)?;
+    if let Some(path) = calibration {
         Given::read(path)?.check(Path::new(data.name()), data.features().dim(), data.encoder())?;
     }
     Ok(data)
 }
 
-fn open(common: &BenchCommon, options: &ImageOptions, methods: Trained, global: &Global) -> Result<Dataset, Failure> {
-    if let Some(features) = &common.features {
+fn open(source: &BenchSource, options: &ImageOptions, methods: Trained, global: &Global) -> Result<Dataset, Failure> {
+    if let Some(features) = &source.features {
         // A report names what the user named.
-        let data = Dataset::read(features, common.split.as_deref())?.called(features.display().to_string());
-        return of_paper(data, common);
+        let data = Dataset::read(features, source.split.as_deref())?.called(features.display().to_string());
+        return of_paper(data, source);
     }
     let wanted = Wanted {
         options,
-        views: methods.views(common.views.views),
-        ocd: common.ocd.as_deref().filter(|_| methods.ocd),
+        views: methods.views(source.views.views),
+        ocd: source.ocd.as_deref().filter(|_| methods.ocd),
         images: methods.blocks,
         global,
     };
-    if let Some(name) = &common.data {
-        let part = match &common.images {
+    if let Some(name) = &source.data {
+        let part = match &source.images {
             None => Images::default(),
             Some(text) => text
                 .to_string_lossy()
                 .parse()
                 .map_err(|e: genus_data::datasets::ParseImagesError| Failure::Usage(e.to_string()))?,
         };
-        let set = DatasetEntry::find(name)?.open(&common.data_root.path(), part)?;
+        let set = DatasetEntry::find(name)?.open(&source.data_root.path(), part)?;
         return of_set(&set, &wanted);
     }
-    let Some(images) = &common.images else {
+    let Some(images) = &source.images else {
         return Err(Failure::Usage(
             "name a feature file with --features, images with --images, or a data set with --data".into(),
         ));
     };
     if !genus_data::is_image_source(images)? {
         // A feature file under the wrong name of option is clear enough.
-        let data = Dataset::read(images, common.split.as_deref())?.called(images.display().to_string());
-        return of_paper(data, common);
+        let data = Dataset::read(images, source.split.as_deref())?.called(images.display().to_string());
+        return of_paper(data, source);
     }
     let list = list_images(images)?;
     if let Some(item) = list.items.iter().find(|item| item.label.is_none()) {
@@ -89,22 +97,22 @@ fn open(common: &BenchCommon, options: &ImageOptions, methods: Trained, global: 
         )));
     }
     // The split is looked at before hours of work.
-    if let Some(split) = &common.split {
+    if let Some(split) = &source.split {
         let mut classes: Vec<String> = list.items.iter().filter_map(|item| item.label.clone()).collect();
         classes.sort_unstable();
         classes.dedup();
         Split::read(split)?.resolve(&classes, None)?;
     }
-    let read = |input: &Input| Dataset::read(input.path(), common.split.as_deref());
+    let read = |input: &Input| Dataset::read(input.path(), source.split.as_deref());
     let data = wanted
         .embedded(&list, images, read)?
         .called(images.display().to_string());
-    of_paper(data, common)
+    of_paper(data, source)
 }
 
 /// One of the paper's data sets, when the user says so.
-fn of_paper(data: Dataset, common: &BenchCommon) -> Result<Dataset, Failure> {
-    Ok(match &common.paper_set {
+fn of_paper(data: Dataset, source: &BenchSource) -> Result<Dataset, Failure> {
+    Ok(match &source.paper_set {
         None => data,
         Some(name) => data.of_set(DatasetEntry::find(name)?.name),
     })

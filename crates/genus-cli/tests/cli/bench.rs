@@ -25,6 +25,9 @@ fn with_split(folder: &Folder) {
 
 const SHAPE: &str = "--features features.csv --way 3 --new 3 --shot 2";
 
+const PILES: &str = "--features features.csv --classes 6 --way 3 --shot 2 --items 2,4,6 --tail 1-6 --bursts 2 \
+                     --examples 1,2,4 --outliers 2 --draws 2";
+
 fn bench(folder: &Folder, options: &str) -> Outcome {
     folder.genus(&format!("bench {options}")).success()
 }
@@ -46,6 +49,14 @@ fn tables_as_a_person_sees_them() {
         ("realtime", format!("realtime {SHAPE} --query 4 --episodes 6")),
         ("large", format!("large {SHAPE} --tasks 2 --subset 20")),
         ("queries", format!("queries {SHAPE} --episodes 3")),
+        (
+            "piles",
+            format!("piles {PILES} --split split.json --methods calibrated,shc"),
+        ),
+        (
+            "stream",
+            "stream --features features.csv --classes 6 --way 3 --shot 2 --items 6 --orders 2 --looks 2".to_owned(),
+        ),
         (
             "tasks",
             "tasks --features features.csv --shot 2 --query 4 --episodes 3".to_owned(),
@@ -399,4 +410,46 @@ fn a_page_says_what_was_run_and_by_which_command() {
         &format!("bench main {SHAPE} --report nowhere/page.html"),
         &["nowhere/page.html", "create the folder"],
     );
+}
+
+#[test]
+fn piles_of_a_half_say_so_and_have_a_chart() {
+    let folder = with_features();
+    let options = format!("piles {PILES} --vary items,tail --methods proto,calibrated");
+    let outcome = bench(
+        &folder,
+        &format!("{options} --half second --with-base --svg piles.svg --quiet"),
+    );
+    assert!(
+        outcome.text().contains("from 15 classes (the second half)"),
+        "{}",
+        outcome.text()
+    );
+    // The other half taught it, so no examples had to.
+    assert!(!outcome.text().contains("no base classes"), "{}", outcome.text());
+    let chart = folder.read("piles.svg");
+    assert!(chart.contains("Categories found") && chart.contains(">1–6<"), "{chart}");
+    let first = bench(&folder, &format!("{options} --half first --quiet"));
+    assert!(first.text().contains("no base classes"), "{}", first.text());
+    let json = json_of(&folder, &format!("{options} --half first"));
+    assert_eq!(json["half"], "first");
+    assert_eq!(json["runs"][0]["pile"]["name"], "6 × 2");
+    assert_eq!(json["runs"].as_array().unwrap().len(), 8);
+}
+
+#[test]
+fn a_stream_has_a_chart_and_stands_beside_ocd_where_there_are_base_classes() {
+    let folder = with_features();
+    with_split(&folder);
+    let options = "stream --features features.csv --classes 6 --way 3 --shot 2 --tail 1-6 --orders 2 --looks 2";
+    let methods = "calibrated,ocd:epochs=2:hidden=8:batch=8";
+    let outcome = bench(
+        &folder,
+        &format!("{options} --methods {methods} --split split.json --svg stream.svg --quiet"),
+    );
+    for wanted in ["| stream ", "| calibrated ", "| ocd (", "1 to 6 queries a class"] {
+        assert!(outcome.text().contains(wanted), "{wanted}: {}", outcome.text());
+    }
+    let chart = folder.read("stream.svg");
+    assert!(chart.contains("Items seen") && chart.contains("Waiting, %"), "{chart}");
 }

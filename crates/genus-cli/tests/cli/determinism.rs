@@ -59,6 +59,8 @@ fn a_bench_does_not_depend_on_the_number_of_threads() {
         format!("bench realtime {shape} --query 5 --episodes 8"),
         format!("bench large {shape} --subset 20 --tasks 3 --refine 1"),
         format!("bench queries {shape} --query 2,4 --episodes 5"),
+        "bench piles --features features.csv --classes 6 --way 3 --shot 2 --items 2,4 --tail 1-6 --draws 2".to_owned(),
+        "bench stream --features features.csv --classes 6 --way 3 --shot 2 --items 6 --orders 3 --looks 2".to_owned(),
     ] {
         let run = |threads: usize| {
             let outcome = folder

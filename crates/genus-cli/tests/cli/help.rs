@@ -21,6 +21,8 @@ fn help_shows_every_option_and_examples() {
     insta::assert_snapshot!("bench", help_of("bench"));
     insta::assert_snapshot!("bench_main", help_of("bench main"));
     insta::assert_snapshot!("bench_large", help_of("bench large"));
+    insta::assert_snapshot!("bench_piles", help_of("bench piles"));
+    insta::assert_snapshot!("bench_stream", help_of("bench stream"));
     insta::assert_snapshot!("bench_paper", help_of("bench paper"));
     insta::assert_snapshot!("demo", help_of("demo"));
 }
@@ -32,6 +34,8 @@ fn every_command_has_examples() {
         "realtime",
         "large",
         "queries",
+        "piles",
+        "stream",
         "tasks",
         "ablation",
         "alpha",
@@ -86,6 +90,8 @@ fn the_examples_of_help_are_valid_commands() {
         "bench main",
         "bench large",
         "bench queries",
+        "bench piles",
+        "bench stream",
         "bench alpha",
         "bench backbones",
         "bench transfer",

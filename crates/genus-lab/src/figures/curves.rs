@@ -4,7 +4,7 @@ use super::svg::{AXIS, GRID, INK, MARGIN, Mark, Num, SOFT, Svg, decimals, escape
 use genus_report::palette::{colours, for_text};
 
 /// Values along one setting, one line for every method.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct CurveChart {
     /// What the chart says.
     pub title: String,
@@ -16,6 +16,19 @@ pub struct CurveChart {
     pub y: String,
     /// The lines, in the order of their colours.
     pub curves: Vec<Curve>,
+    /// What the places 0, 1, … of the horizontal axis are, where it has names instead of numbers.
+    pub stops: Vec<Stop>,
+    /// Whether the vertical axis has as much room from 10 to 20 as from 20 to 40. Values must be above 0 then.
+    pub logarithmic: bool,
+}
+
+/// A place on the horizontal axis that has a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stop {
+    /// The name.
+    pub name: String,
+    /// Whether lines go on to here from the place before.
+    pub joined: bool,
 }
 
 /// One line of a chart.
@@ -60,12 +73,43 @@ const ABSURD: f64 = 1e12;
 impl CurveChart {
     /// The chart as an SVG file. Values that are not finite are left out.
     pub fn svg(&self) -> String {
-        let lines = self.lines();
+        Self::stacked(std::slice::from_ref(self))
+    }
+
+    /// Charts as one SVG file, each below the one before. The title is that of the first.
+    pub fn stacked(charts: &[Self]) -> String {
         let mut svg = Svg::new();
+        let mut height = 0.0;
+        let mut descriptions = Vec::new();
+        for chart in charts {
+            let lines = chart.lines();
+            if height > 0.0 {
+                svg.open(format_args!(r#"transform="translate(0 {})""#, Num(height)));
+            }
+            let own = chart.draw(&mut svg, &lines);
+            if height > 0.0 {
+                svg.close();
+            }
+            height += own;
+            descriptions.push(chart.description(&lines));
+        }
+        let title = charts.first().map_or("", |chart| &chart.title);
+        svg.finish(WIDTH, height, title, &descriptions.join(" "))
+    }
+
+    /// Draws the chart from the top, and says how high it is.
+    fn draw(&self, svg: &mut Svg, lines: &[Line]) -> f64 {
         let mut top = svg.header(&self.title, &self.subtitle, WIDTH);
-        let (x, y) = (XAxis::of(&lines), YAxis::of(&lines));
-        let direct = direct_labels(&lines, &y);
-        top = legend(&mut svg, &lines, direct.is_none(), top);
+        let x = match self.stops.is_empty() {
+            true => XAxis::of(lines),
+            false => XAxis::of_stops(&self.stops),
+        };
+        let y = match self.logarithmic {
+            true => YAxis::logarithmic(lines),
+            false => YAxis::of(lines),
+        };
+        let direct = direct_labels(lines, &y);
+        top = legend(svg, lines, direct.is_none(), top);
 
         let right_room = match &direct {
             Some(_) => {
@@ -89,6 +133,7 @@ impl CurveChart {
             top: top + 22.0 + y_name,
             x: (x.from, x.to),
             y: (y.from, y.to),
+            logarithmic: self.logarithmic,
         };
         let y_title = fit(&self.y, SMALL, WIDTH - 2.0 * MARGIN);
         svg.text(
@@ -96,18 +141,18 @@ impl CurveChart {
             &y_title,
             format_args!(r#"font-size="{SMALL}" fill="{SOFT}""#),
         );
-        axes(&mut svg, &plot, &x, &y);
+        axes(svg, &plot, &x, &y);
         let bottom = plot.top + PLOT_HEIGHT;
         let x_title = fit(&self.x, SMALL, plot.right - plot.left);
         let centred = format_args!(r#"font-size="{SMALL}" fill="{SOFT}" text-anchor="middle""#);
         svg.text([(plot.left + plot.right) / 2.0, bottom + 42.0], &x_title, centred);
 
         // Bands below lines, and the first method on top of the others.
-        lines.iter().rev().for_each(|line| band(&mut svg, &plot, line));
-        lines.iter().rev().for_each(|line| strokes(&mut svg, &plot, line));
+        lines.iter().rev().for_each(|line| band(svg, &plot, line));
+        lines.iter().rev().for_each(|line| strokes(svg, &plot, line));
         if let Some(places) = direct {
             for (line, place) in lines.iter().zip(places) {
-                name_at_end(&mut svg, &plot, line, place);
+                name_at_end(svg, &plot, line, place);
             }
         }
         if lines.iter().all(|line| line.end().is_none()) {
@@ -118,14 +163,19 @@ impl CurveChart {
                 format_args!(r#"font-size="14" fill="{SOFT}" text-anchor="middle""#),
             );
         }
-        let height = bottom + if self.x.is_empty() { 28.0 } else { 50.0 } + MARGIN / 2.0;
-        svg.finish(WIDTH, height, &self.title, &self.description(&lines))
+        bottom + if self.x.is_empty() { 28.0 } else { 50.0 } + MARGIN / 2.0
     }
 
     /// The curves in drawing order of their points, with a colour and a mark each.
     fn lines(&self) -> Vec<Line> {
         const MARKS: [Mark; 4] = [Mark::Circle, Mark::Square, Mark::Triangle, Mark::Diamond];
+        let drawable = |value: f64| value > 0.0 || !self.logarithmic;
         let usable = |value: f64| value.is_finite() && value.abs() <= ABSURD;
+        let stops = self.stops.iter().enumerate();
+        let breaks: Vec<f64> = stops
+            .filter(|(_, stop)| !stop.joined)
+            .map(|(at, _)| at as f64)
+            .collect();
         let colours = colours(self.curves.len());
         let lines = self
             .curves
@@ -137,10 +187,10 @@ impl CurveChart {
                     .points
                     .iter()
                     .copied()
-                    .filter(|p| usable(p.x) && usable(p.mean))
+                    .filter(|p| usable(p.x) && usable(p.mean) && drawable(p.mean))
                     .collect();
                 for point in &mut points {
-                    if !usable(point.half) || point.half < 0.0 {
+                    if !usable(point.half) || point.half < 0.0 || !drawable(point.mean - point.half) {
                         point.half = 0.0;
                     }
                 }
@@ -156,17 +206,25 @@ impl CurveChart {
                     paper,
                     at: curve.at.map(|(x, y)| [x, y]).filter(|&[x, y]| usable(x) && usable(y)),
                     marked: curve.at.is_none(),
+                    breaks: breaks.clone(),
                 }
             });
         lines.collect()
     }
 
     fn description(&self, lines: &[Line]) -> String {
-        let mut text = format!("{} against {}.", self.y, self.x);
+        let mut text = match self.x.is_empty() {
+            true => format!("{}.", self.y),
+            false => format!("{} against {}.", self.y, self.x),
+        };
+        let place = |x: f64| match self.stops.get(x as usize) {
+            Some(stop) => stop.name.clone(),
+            None => decimals(x, 4),
+        };
         for line in lines {
             let values: Vec<String> = line
                 .marks()
-                .map(|p| format!("{} at {}", decimals(p.mean, 1), decimals(p.x, 4)))
+                .map(|p| format!("{} at {}", decimals(p.mean, 1), place(p.x)))
                 .collect();
             text += &format!(
                 " {}: {}.",
@@ -192,6 +250,8 @@ struct Line {
     at: Option<[f64; 2]>,
     /// Whether its points have marks.
     marked: bool,
+    /// Where it begins anew.
+    breaks: Vec<f64>,
 }
 
 impl Line {
@@ -199,6 +259,12 @@ impl Line {
     fn end(&self) -> Option<[f64; 2]> {
         let measured = self.points.last().map(|p| [p.x, p.mean]);
         measured.or(self.paper.last().copied()).or(self.at)
+    }
+
+    /// The points in pieces: a line goes through each of them, but not from one to the next.
+    fn pieces(&self) -> impl Iterator<Item = &[CurvePoint]> {
+        let apart = |a: &CurvePoint, b: &CurvePoint| self.breaks.iter().any(|&at| a.x < at && at <= b.x);
+        self.points.chunk_by(move |a, b| !apart(a, b))
     }
 
     /// Where there is a mark.
@@ -222,15 +288,23 @@ struct Plot {
     top: f64,
     x: (f64, f64),
     y: (f64, f64),
+    logarithmic: bool,
 }
 
 impl Plot {
     fn at(&self, [x, y]: [f64; 2]) -> [f64; 2] {
-        let part = |value: f64, (from, to): (f64, f64)| (value - from) / (to - from);
         [
-            self.left + part(x, self.x) * (self.right - self.left),
-            self.top + (1.0 - part(y, self.y)) * PLOT_HEIGHT,
+            self.left + part(x, self.x, false) * (self.right - self.left),
+            self.top + (1.0 - part(y, self.y, self.logarithmic)) * PLOT_HEIGHT,
         ]
+    }
+}
+
+/// Which part of the way between two values a third one is.
+fn part(value: f64, (from, to): (f64, f64), logarithmic: bool) -> f64 {
+    match logarithmic {
+        true => (value / from).ln() / (to / from).ln(),
+        false => (value - from) / (to - from),
     }
 }
 
@@ -242,6 +316,16 @@ struct XAxis {
 }
 
 impl XAxis {
+    /// Names at equal distances.
+    fn of_stops(stops: &[Stop]) -> Self {
+        let named = stops.iter().enumerate();
+        Self {
+            from: -0.4,
+            to: stops.len() as f64 - 0.6,
+            ticks: named.map(|(at, stop)| (at as f64, stop.name.clone())).collect(),
+        }
+    }
+
     /// Few values are labelled themselves, many by round numbers.
     fn of(lines: &[Line]) -> Self {
         let mut values: Vec<f64> = lines.iter().flat_map(Line::places).map(|[x, _]| x).collect();
@@ -268,6 +352,7 @@ struct YAxis {
     from: f64,
     to: f64,
     ticks: Vec<(f64, String)>,
+    logarithmic: bool,
 }
 
 impl YAxis {
@@ -291,6 +376,34 @@ impl YAxis {
             from,
             to,
             ticks: round_ticks(from, to, step),
+            logarithmic: false,
+        }
+    }
+
+    /// From one of 1, 2, 5 and their tens to another.
+    fn logarithmic(lines: &[Line]) -> Self {
+        let measured = lines
+            .iter()
+            .flat_map(|line| line.points.iter().flat_map(|p| [p.mean - p.half, p.mean + p.half]));
+        let (low, high) = measured.fold((f64::MAX, f64::MIN), |(low, high), value| {
+            (low.min(value), high.max(value))
+        });
+        let (low, high) = if low > high { (1.0, 10.0) } else { (low, high) };
+        let steps: Vec<f64> = (-12..=12)
+            .flat_map(|ten| [1.0, 2.0, 5.0].map(|step| step * 10f64.powi(ten)))
+            .collect();
+        let from = steps.partition_point(|&step| step <= low).saturating_sub(1);
+        let to = steps
+            .partition_point(|&step| step < high)
+            .clamp(from + 1, steps.len() - 1);
+        Self {
+            from: steps[from],
+            to: steps[to],
+            ticks: steps[from..=to]
+                .iter()
+                .map(|&step| (step, decimals(step, 12)))
+                .collect(),
+            logarithmic: true,
         }
     }
 }
@@ -367,21 +480,23 @@ fn band(svg: &mut Svg, plot: &Plot, line: &Line) {
         let [x, y] = plot.at([point.x, point.mean + sign * point.half]);
         format!("{} {}", Num(x), Num(y))
     };
-    match line.points.as_slice() {
-        [] => {}
-        points if points.iter().all(|point| point.half == 0.0) => {}
-        [only] => {
-            let d = format!("M{}L{}", place(only, 1.0), place(only, -1.0));
-            svg.path(
-                &d,
-                format_args!(r#"stroke="{}" stroke-width="5" stroke-opacity="0.25""#, line.colour),
-            );
-        }
-        points => {
-            let upper = points.iter().map(|point| place(point, 1.0));
-            let lower = points.iter().rev().map(|point| place(point, -1.0));
-            let d = format!("M{}Z", upper.chain(lower).collect::<Vec<_>>().join("L"));
-            svg.path(&d, format_args!(r#"fill="{}" fill-opacity="0.16""#, line.colour));
+    for piece in line.pieces() {
+        match piece {
+            [] => {}
+            points if points.iter().all(|point| point.half == 0.0) => {}
+            [only] => {
+                let d = format!("M{}L{}", place(only, 1.0), place(only, -1.0));
+                svg.path(
+                    &d,
+                    format_args!(r#"stroke="{}" stroke-width="5" stroke-opacity="0.25""#, line.colour),
+                );
+            }
+            points => {
+                let upper = points.iter().map(|point| place(point, 1.0));
+                let lower = points.iter().rev().map(|point| place(point, -1.0));
+                let d = format!("M{}Z", upper.chain(lower).collect::<Vec<_>>().join("L"));
+                svg.path(&d, format_args!(r#"fill="{}" fill-opacity="0.16""#, line.colour));
+            }
         }
     }
 }
@@ -421,11 +536,13 @@ fn strokes(svg: &mut Svg, plot: &Plot, line: &Line) {
             escape(&title)
         ));
     }
-    let means: Vec<[f64; 2]> = line.points.iter().map(|p| [p.x, p.mean]).collect();
-    svg.path(
-        &through(&means),
-        format_args!(r#"fill="none" stroke="{colour}" stroke-width="2.4""#),
-    );
+    for piece in line.pieces() {
+        let means: Vec<[f64; 2]> = piece.iter().map(|p| [p.x, p.mean]).collect();
+        svg.path(
+            &through(&means),
+            format_args!(r#"fill="none" stroke="{colour}" stroke-width="2.4""#),
+        );
+    }
     for point in line.marks() {
         let (radius, value) = match line.marked {
             true => (
@@ -460,7 +577,7 @@ fn direct_labels(lines: &[Line], y: &YAxis) -> Option<Vec<f64>> {
     }
     let wanted: Vec<f64> = ends
         .iter()
-        .map(|end| (end[1] - y.from) / (y.to - y.from) * PLOT_HEIGHT)
+        .map(|end| part(end[1], (y.from, y.to), y.logarithmic) * PLOT_HEIGHT)
         .collect();
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|&a, &b| wanted[a].total_cmp(&wanted[b]));

@@ -24,6 +24,7 @@
 //!         paper: vec![],
 //!         at: None,
 //!     }],
+//!     ..CurveChart::default()
 //! };
 //! assert!(chart.svg().starts_with("<svg "));
 //! ```
@@ -34,6 +35,6 @@ mod map;
 mod svg;
 
 pub use confusion::Confusion;
-pub use curves::{Curve, CurveChart, CurvePoint};
+pub use curves::{Curve, CurveChart, CurvePoint, Stop};
 pub use map::{MapGrid, MapPanel, MapRow};
 pub(crate) use svg::escape;

@@ -3,7 +3,7 @@
 use genus_core::episode::Tail;
 
 use super::table::{Cell, Table};
-use super::{Interval, Report, Run, in_words, outliers_in_words};
+use super::{Interval, Report, Run, Settings, counted, examples_in_words, in_words, outliers_in_words};
 
 /// What a report says.
 pub(super) struct Contents {
@@ -41,7 +41,13 @@ impl Report {
         if with_data {
             leading.push(("Data", Box::new(|run| run.data.clone().unwrap_or_default())));
         }
-        if several_shapes {
+        if self.runs.iter().any(|run| run.stream.is_some()) {
+            let seen = |run: &Run| run.stream.map_or_else(String::new, |stream| stream.seen.to_string());
+            leading.push(("Seen", Box::new(seen)));
+        } else if self.runs.iter().any(|run| run.pile.is_some()) {
+            let name = |run: &Run| run.pile.as_ref().map(|pile| pile.name.clone()).unwrap_or_default();
+            leading.push(("Pile", Box::new(name)));
+        } else if several_shapes {
             leading.push(("Setting", Box::new(shape)));
         }
         leading.push(("Method", Box::new(Run::title)));
@@ -51,10 +57,24 @@ impl Report {
             titles.chain(more.iter().copied()).map(str::to_owned).collect()
         };
         let with_scores = self.runs.iter().any(|run| run.known_or_new.is_some());
+        let with_waiting = self
+            .runs
+            .iter()
+            .any(|run| run.stream.is_some_and(|stream| stream.waiting.is_some()));
+        let with_sureness = self.runs.iter().any(|run| run.sureness.is_some());
         let with_unsure = self.runs.iter().any(|run| run.unsure.is_some());
         let mut columns = vec!["All", "Old", "New", "K", "K error"];
         if with_scores {
             columns.push("AUROC");
+        }
+        if with_waiting {
+            columns.push("Waiting");
+        }
+        if with_sureness {
+            columns.extend(["ECE", "Errors found"]);
+        }
+        if with_sureness && with_unsure {
+            columns.push("Outliers found");
         }
         if with_unsure {
             columns.extend(["Outliers unsure", "Others unsure"]);
@@ -90,6 +110,19 @@ impl Report {
             let or_none = |interval: Option<Interval>| interval.map_or_else(Cell::none, Cell::percent);
             if with_scores {
                 cells.push(or_none(run.known_or_new.as_ref().map(|scores| scores.auroc)));
+            }
+            if with_waiting {
+                cells.push(or_none(run.stream.and_then(|stream| stream.waiting)));
+            }
+            if with_sureness {
+                cells.push(
+                    run.sureness
+                        .map_or_else(Cell::none, |sure| Cell::number(format!("{:.3}", sure.ece), sure.ece)),
+                );
+                cells.push(or_none(run.sureness.map(|sure| sure.errors_found)));
+            }
+            if with_sureness && with_unsure {
+                cells.push(or_none(run.sureness.map(|sure| sure.outliers_found)));
             }
             if with_unsure {
                 cells.push(or_none(run.unsure.map(|shares| shares.outliers)));
@@ -140,6 +173,27 @@ impl Report {
                 "{} tasks of {}-way {}-shot {}-new, {} queries clustered and the rest assigned, seed {}",
                 s.episodes, s.way, s.shot, s.new, large.subset, s.seed
             ),
+            None if s.orders.is_some() => format!(
+                "{} of {} of {} classes with {queries}, {} of them known from {}, from {} classes{}, seed {}",
+                counted(s.orders.unwrap_or_default(), "order"),
+                counted(s.episodes, "pile"),
+                s.way + s.new,
+                s.way,
+                examples_in_words(s.shot),
+                s.classes,
+                s.half_in_words(),
+                s.seed
+            ),
+            None if s.experiment == "piles" => format!(
+                "{} a pile of {} classes, {} of them known from {}, from {} classes{}, seed {}",
+                counted(s.episodes, "draw"),
+                s.way + s.new,
+                s.way,
+                examples_in_words(s.shot),
+                s.classes,
+                s.half_in_words(),
+                s.seed
+            ),
             None if with_data => format!(
                 "{} episodes a row of {}-way {}-shot {}-new with {queries}, seed {}",
                 s.episodes, s.way, s.shot, s.new, s.seed
@@ -173,13 +227,41 @@ impl Report {
         } else {
             ""
         };
+        let waiting = if with_waiting {
+            " After so many items: a stream has seen them one by one, other methods all at once. Items that wait are judged by \
+             the best guess."
+        } else {
+            ""
+        };
+        let sure = if with_sureness {
+            " ECE: by how much probabilities are wrong, on average. Errors found: how many of them are among the least sure \
+             tenth of the items, in %."
+        } else {
+            ""
+        };
+        let found = if with_sureness && with_unsure {
+            " Outliers found: how many are less sure than nine tenths of the others, in %; they are not scored, and categories \
+             made of them count in K."
+        } else {
+            ""
+        };
         Contents {
             what,
-            how: format!("Accuracy in % by the paper's metric, ± half the 95 % interval.{scores}{beside}{outliers}"),
+            how: format!(
+                "Accuracy in % by the paper's metric, ± half the 95 % interval.{scores}{waiting}{sure}{found}{beside}{outliers}"
+            ),
             main,
             doubts,
             other,
         }
+    }
+}
+
+impl Settings {
+    /// Which half the classes are, as in ` (the first half)`.
+    fn half_in_words(&self) -> String {
+        let half = self.half.as_ref();
+        half.map_or_else(String::new, |half| format!(" (the {half} half)"))
     }
 }
 

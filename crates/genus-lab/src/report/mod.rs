@@ -9,12 +9,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use genus_core::episode::{Pile, Shape, Tail};
-use genus_core::metrics::{Accuracy, Convention, Summary};
+use genus_core::metrics::{Accuracy, Convention, Summary, calibration_error};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::experiment::Series;
 use crate::machine::Machine;
 use crate::paper::{PaperCell, Place, paper_cell};
-use crate::trial::{Outcome, Sorted, Sorting, Unsure};
+use crate::piles::{PileKind, Varied};
+use crate::trial::{Outcome, Sorted, Sorting, Sureness, Unsure};
 use crate::{Bench, Dataset, Experiment};
 pub use page::figures_page;
 pub(crate) use page::{Block, Page};
@@ -48,6 +50,9 @@ pub struct Settings {
     pub encoder: Option<String>,
     /// How many classes episodes are drawn from.
     pub classes: usize,
+    /// The half of the classes that these are, if they are not all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub half: Option<String>,
     /// Known classes of an episode.
     pub way: usize,
     /// Examples of a known class.
@@ -66,6 +71,9 @@ pub struct Settings {
     pub episodes: u64,
     /// The seed.
     pub seed: u64,
+    /// The orders that the items of an episode come in, in an experiment on streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders: Option<u64>,
     /// How examples became prototypes.
     pub prototypes: String,
     /// The settings of the large-scale experiment.
@@ -80,7 +88,7 @@ pub struct Settings {
 }
 
 /// The queries of the smallest and the largest class.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TailReport {
     /// Those of the smallest class.
     pub smallest: usize,
@@ -171,6 +179,12 @@ pub struct Run {
     pub new_classes: usize,
     /// Queries of a class, where there is no tail.
     pub query: usize,
+    /// What is special about the pile, in an experiment on piles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pile: Option<PileReport>,
+    /// When it was looked at, in an experiment on streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<StreamReport>,
     /// Accuracy over all queries, by the paper's metric.
     pub all: Interval,
     /// Over queries of known classes.
@@ -185,6 +199,9 @@ pub struct Run {
     /// What was called unsure, where there are outliers and the method says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsure: Option<UnsureShares>,
+    /// What the probabilities are worth, in an experiment on piles and where the method has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sureness: Option<SurenessReport>,
     /// What the paper has in its place, in %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paper: Option<PaperCell>,
@@ -195,6 +212,46 @@ pub struct Run {
     /// The time of the method, over all episodes. Not written: it differs from run to run.
     #[serde(skip)]
     pub time: Duration,
+}
+
+/// What is special about a pile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PileReport {
+    /// The pile in words, as in `24 × 60 in bursts of 3`.
+    pub name: String,
+    /// What it is there to vary: `items`, `tail`, `bursts`, `examples` or `outliers`.
+    pub varied: String,
+    /// The items of the smallest and the largest class, if it has a long tail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail: Option<TailReport>,
+    /// The frames of every item that is not an example.
+    pub frames: usize,
+    /// Items that belong to no class. They are not scored.
+    pub outliers: usize,
+}
+
+/// When a stream was looked at.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct StreamReport {
+    /// After so many items.
+    pub seen: usize,
+    /// The known classes and the new ones that these are of, on average.
+    pub classes: f64,
+    /// The share of the items that wait, by a stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Interval>,
+}
+
+/// What probabilities are worth.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct SurenessReport {
+    /// The expected calibration error over the queries of all piles together, in ten bins of equal width.
+    #[serde(deserialize_with = "number_or_nothing")]
+    pub ece: f64,
+    /// The share of the errors that are among the least sure tenth of the queries.
+    pub errors_found: Interval,
+    /// The share of the outliers that are less sure than nine tenths of the other queries.
+    pub outliers_found: Interval,
 }
 
 /// How well the scores of single queries tell known classes from new ones.
@@ -277,11 +334,52 @@ pub(crate) fn in_words(query: usize, pile: Pile) -> String {
     }
 }
 
+/// A number of things, as in `1 draw` or `3 draws`.
+pub(crate) fn counted(count: u64, one: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        more => format!("{more} {one}s"),
+    }
+}
+
+/// How many examples a class has, as in `5 examples each`.
+pub(crate) fn examples_in_words(shot: usize) -> String {
+    match shot {
+        1 => "a single example each".to_owned(),
+        more => format!("{more} examples each"),
+    }
+}
+
 /// The same of outliers alone.
 pub(crate) fn outliers_in_words(outliers: usize) -> String {
     match outliers {
         1 => "1 outlier".to_owned(),
         several => format!("{several} outliers"),
+    }
+}
+
+impl From<Tail> for TailReport {
+    fn from(Tail { smallest, largest }: Tail) -> Self {
+        Self { smallest, largest }
+    }
+}
+
+impl From<&PileKind> for PileReport {
+    fn from(kind: &PileKind) -> Self {
+        Self {
+            name: kind.to_string(),
+            varied: kind.varied.to_string(),
+            tail: kind.pile.tail.map(TailReport::from),
+            frames: kind.frames,
+            outliers: kind.pile.outliers,
+        }
+    }
+}
+
+impl PileReport {
+    /// What it is there to vary.
+    pub(crate) fn varied(&self) -> Option<Varied> {
+        self.varied.parse().ok()
     }
 }
 
@@ -294,17 +392,19 @@ impl Settings {
             set: data.set().map(str::to_owned),
             encoder: data.encoder().map(str::to_owned),
             classes: data.pool().classes().len(),
+            half: data.which_half().map(|half| half.to_string()),
             way,
             shot,
             new,
             query,
-            tail: bench
-                .pile
-                .tail
-                .map(|Tail { smallest, largest }| TailReport { smallest, largest }),
+            tail: bench.pile.tail.map(TailReport::from),
             outliers: bench.pile.outliers,
             episodes: bench.episodes,
             seed: bench.seed,
+            orders: match experiment {
+                Experiment::Stream(streams) => Some(streams.orders),
+                _ => None,
+            },
             prototypes: bench.prototypes.to_string(),
             large: match experiment {
                 Experiment::Large(large) => Some(LargeReport {
@@ -334,12 +434,12 @@ impl Settings {
 impl Run {
     pub(crate) fn new<'a>(
         spec: &str,
-        shape: Shape,
-        pile: Pile,
+        series: &Series,
         experiment: &Experiment,
         set: Option<&str>,
         outcomes: impl Iterator<Item = &'a Outcome> + Clone,
     ) -> Self {
+        let Series { shape, pile, kind, .. } = *series;
         let mut parts = spec.split(':');
         let method = parts.next().unwrap_or_default().to_owned();
         let parameters = parts
@@ -357,7 +457,7 @@ impl Run {
         };
         let paper = convention(0);
         let truth = shape.way + shape.new;
-        let plain = pile == Pile::default();
+        let plain = pile == Pile::default() && kind.is_none();
         let found: Option<Vec<(usize, usize)>> = outcomes
             .clone()
             .map(|outcome| Some((outcome.categories?, outcome.classes)))
@@ -386,12 +486,15 @@ impl Run {
             shot: shape.shot,
             new_classes: shape.new,
             query: shape.query,
+            pile: kind.as_ref().map(PileReport::from),
+            stream: None,
             all: paper.all,
             old: paper.old,
             new: paper.new,
             k,
             known_or_new: KnownOrNew::of(outcomes.clone()),
             unsure: shares(outcomes.clone()),
+            sureness: SurenessReport::of(outcomes.clone()),
             // The paper has no such piles.
             paper: set.filter(|_| plain).and_then(|set| {
                 paper_cell(Place {
@@ -423,6 +526,22 @@ impl Run {
                 .collect(),
             time: outcomes.map(|outcome| outcome.time).sum(),
         }
+    }
+
+    /// The same run as what was there after so many items of a stream.
+    pub(crate) fn after<'a>(mut self, seen: usize, outcomes: impl Iterator<Item = &'a Outcome> + Clone) -> Self {
+        let classes = Summary::of(outcomes.clone().map(|outcome| outcome.classes as f64)).mean;
+        let waiting: Option<Vec<f64>> = outcomes.map(|outcome| outcome.waiting).collect();
+        if let Some(k) = &mut self.k {
+            // A class that has not come yet cannot be found.
+            k.truth = classes.round() as usize;
+        }
+        self.stream = Some(StreamReport {
+            seen,
+            classes,
+            waiting: waiting.map(|shares| Summary::of(shares).into()),
+        });
+        self
     }
 
     /// The method with its parameters, as in `shc (t = 3)`.
@@ -479,6 +598,22 @@ impl KnownOrNew {
                 new: count(|query| !query.old && query.right) / of_new,
             },
             curve,
+        })
+    }
+}
+
+impl SurenessReport {
+    /// What all piles say together; `None` unless all have probabilities.
+    fn of<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Option<Self> {
+        let all: Vec<&Sureness> = outcomes
+            .map(|outcome| outcome.sureness.as_ref())
+            .collect::<Option<_>>()?;
+        let probabilities: Vec<f32> = all.iter().flat_map(|one| &one.probabilities).copied().collect();
+        let right: Vec<bool> = all.iter().flat_map(|one| &one.right).copied().collect();
+        Some(Self {
+            ece: calibration_error(&probabilities, &right),
+            errors_found: Summary::of(all.iter().map(|one| one.errors_found)).into(),
+            outliers_found: Summary::of(all.iter().map(|one| one.outliers_found)).into(),
         })
     }
 }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use super::contents::Contents;
 use super::markdown::OTHERS;
 use super::table::{Cell, Table};
-use super::{Report, Settings, in_words};
+use super::{Report, Settings, examples_in_words, in_words};
 use crate::charts::Figure;
 use crate::figures::escape;
 use crate::machine::Machine;
@@ -17,7 +17,7 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// What the columns of the tables mean.
-const COLUMNS: [(&str, &str); 11] = [
+const COLUMNS: [(&str, &str); 15] = [
     (
         "All",
         "The share of all queries that were put right, once every group that was found stands for the class it fits best",
@@ -27,6 +27,23 @@ const COLUMNS: [(&str, &str); 11] = [
     ("K", "How many categories were found on average, of how many there are"),
     ("K error", "How far that was from the truth, on average"),
     ("AUROC", "How often a known query has a higher score than a new one"),
+    (
+        "Waiting",
+        "The share of the items that fit no category yet and wait for others that agree with them",
+    ),
+    (
+        "ECE",
+        "Expected calibration error: by how much the probability of an item differs from the share of such items that is \
+         right, on average",
+    ),
+    (
+        "Errors found",
+        "The share of the errors that are among the least sure tenth of the items",
+    ),
+    (
+        "Outliers found",
+        "The share of the outliers that are less sure than nine tenths of the other items",
+    ),
     ("Outliers unsure", "The share of the outliers that were called unsure"),
     (
         "Others unsure",
@@ -330,12 +347,9 @@ impl Settings {
             1 => format!("1 {one}"),
             more => format!("{more} {one}s"),
         };
-        let examples = match shot {
-            1 => "a single example".to_owned(),
-            more => format!("{more} examples"),
-        };
+        let examples = examples_in_words(shot);
         let classes = format!(
-            "{} that are known from {examples} each and {} that nobody named",
+            "{} that are known from {examples} and {} that nobody named",
             many(way, "class").replace("classs", "classes"),
             new
         );
@@ -355,6 +369,16 @@ impl Settings {
             ),
             "queries" => format!("How much it helps to see more of the pile at once. {task}")
                 .replace(&format!(", with {queries}"), ", with more and more queries a class"),
+            "piles" => format!(
+                "Piles as people have them, which differ in one thing at a time: the items of a class, a long tail, bursts \
+                 of frames of one scene, the examples of a known class, items that belong nowhere. Every pile draws \
+                 {classes}."
+            ),
+            "stream" => format!(
+                "A pile that comes item by item: each joins a category or waits until others agree with it, and what was \
+                 decided stays. The order matters, so there are several. After some of the items it is looked at, beside \
+                 what methods make of as many of them at once. Every pile draws {classes}, with {queries}."
+            ),
             "tasks" => {
                 "How hard it is with more and with fewer classes: the same methods with other numbers of known and new \
                         classes, examples and queries."
