@@ -101,12 +101,12 @@ pub struct AssignmentWriter {
 }
 
 impl AssignmentWriter {
-    /// Writes into a file that appears, or replaces the one that is there, when the writer is finished.
+    /// Writes into a file of a folder of results that appears, or replaces what is there, when the writer is finished.
     pub fn create(path: impl AsRef<Path>, format: Format) -> Result<Self, DataError> {
         let path = path.as_ref();
         Self::start(
             path.display().to_string(),
-            Output::File(AtomicFile::create(path)?),
+            Output::File(AtomicFile::create_own(path)?),
             format,
         )
     }
@@ -171,7 +171,8 @@ impl Encoder {
         Ok(match format {
             Format::Csv => {
                 let mut writer = csv::Writer::from_writer(out);
-                writer.write_record(["id", "category", "kind", "score", "margin", "probability"])?;
+                let header = ["id", "category", "kind", "score", "margin", "probability"];
+                writer.write_record(header).map_err(from_csv)?;
                 Encoder::Csv(Box::new(writer))
             }
             Format::Jsonl => Encoder::Jsonl(out),
@@ -187,7 +188,7 @@ impl Encoder {
                 let probability = score.probability.map_or(String::new(), decimals);
                 writer
                     .write_record([row.id, row.category, kind, &similarity, &margin, &probability])
-                    .map_err(io::Error::from)
+                    .map_err(from_csv)
             }
             Encoder::Jsonl(out) => {
                 let names = Names {
@@ -314,6 +315,14 @@ impl ParquetEncoder {
 }
 
 /// The operating system's error where there is one, so that a broken pipe is still known as such.
+pub(crate) fn from_csv(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}
+
+/// The same for Parquet.
 pub(crate) fn into_io(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {

@@ -18,6 +18,7 @@ use crate::table::label;
 use crate::table::lines::Lines;
 use crate::table::parquet;
 use crate::table::source::Origin;
+use crate::whole::refuse_device;
 
 /// What the column of paths may be called, best name first.
 const PATHS: [&str; 4] = ["path", "image", "file", "filename"];
@@ -127,8 +128,10 @@ fn has_features(names: &[String]) -> bool {
 }
 
 fn open(path: &Path) -> Result<BufReader<File>, DataError> {
-    let file = File::open(path).map_err(|e| Origin::new(path).io(e))?;
-    Ok(BufReader::new(file))
+    let failed = |e| Origin::new(path).io(e);
+    // A device may have no end.
+    refuse_device(&std::fs::metadata(path).map_err(failed)?).map_err(failed)?;
+    Ok(BufReader::new(File::open(path).map_err(failed)?))
 }
 
 /// The images listed so far.
