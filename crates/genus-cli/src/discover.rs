@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
         .or(args.table.as_deref())
         .unwrap_or(Path::new("the pile"));
     let next = NextSteps::new(&args.next, &args.output, pile_path, &args.method)?;
-    let mut sink = Sink::open(&args.output, next)?;
+    let mut sink = Sink::open(&args.output, next, false)?;
     let at_once = args.subset.map_or(AT_ONCE, |subset| subset.get());
     let subset = args.subset.map_or(SUBSET, |subset| subset.get());
     let wanted = report::Wanted::new(args)?;
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
         write_taxonomy(folder, taxonomy, &made)?;
     }
     let (folder, unsure) = (sink.folder().map(Path::to_owned), sink.unsure());
-    let planned = sink.finish()?;
+    let done = sink.finish(global)?;
     if let Some(page) = page {
         page.commit()?;
     }
@@ -138,7 +138,8 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
             }
         }
     }
-    planned.run(global)
+    done.say(global);
+    Ok(())
 }
 
 /// The method, and the calibration that it was given.
@@ -410,6 +411,12 @@ fn make_task(args: &Discover, support: &Support, queries: Features) -> Result<Ta
     })?;
     if let Some((a, b)) = task.identical_prototypes() {
         let (a, b) = (&task.classes()[a], &task.classes()[b]);
+        if task.dim() == 1 {
+            return Err(Failure::failed(format!(
+                "the items have one feature, and items are compared by their direction: all numbers of one sign are alike, \
+                 so nothing can tell classes `{a}` and `{b}` apart; use features of two or more columns"
+            )));
+        }
         return Err(Failure::failed(format!(
             "the examples of classes `{a}` and `{b}` have the same mean, so nothing can tell them apart; give them one \
              label or other examples"
