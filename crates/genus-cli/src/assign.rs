@@ -76,17 +76,17 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
         drop(bar);
         if !global.quiet {
             let how = format!("grown from a taxonomy of {}", made.method);
-            anstream::eprint!("{}", summary::text(taxonomy.entries(), unsure, &how, start.elapsed()));
+            say_as_is!("{}", summary::text(taxonomy.entries(), unsure, &how, start.elapsed()));
             if known > 0 {
                 let were = plural(known as u64, "item was", "items were");
-                anstream::eprintln!(
+                say!(
                     "{} {were} there before and did not count again",
                     thousands(known as u64)
                 );
             }
             if waiting > 0 {
                 let wait = plural(waiting as u64, "item waits for others", "items wait for others");
-                anstream::eprintln!("{} {wait} to agree with", thousands(waiting as u64));
+                say!("{} {wait} to agree with", thousands(waiting as u64));
             }
             if joined > 0 {
                 let have = plural(
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
                     "item of earlier files has",
                     "items of earlier files have",
                 );
-                anstream::eprintln!("{} {have} joined a category (joined.csv)", thousands(joined as u64));
+                say!("{} {have} joined a category (joined.csv)", thousands(joined as u64));
             }
         }
         done.say(global);
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
             (None, None) => format!("taxonomy of {}", made.method),
         };
         let taxonomy = taxonomy.with_items(&counts);
-        anstream::eprint!("{}", summary::text(taxonomy.entries(), unsure, &how, start.elapsed()));
+        say_as_is!("{}", summary::text(taxonomy.entries(), unsure, &how, start.elapsed()));
     }
     done.say(global);
     Ok(())

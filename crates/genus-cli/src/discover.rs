@@ -127,14 +127,14 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
         page.commit()?;
     }
     if !global.quiet {
-        anstream::eprint!("{}", summary::text(taxonomy.entries(), unsure, &how, start.elapsed()));
+        say_as_is!("{}", summary::text(taxonomy.entries(), unsure, &how, start.elapsed()));
         if known_by.is_some_and(|known_by| known_by.is_little()) {
-            anstream::eprintln!("More examples, or base classes (genus calibrate), make it surer.");
+            say!("More examples, or base classes (genus calibrate), make it surer.");
         }
         if let Some(folder) = folder {
-            anstream::eprintln!("Written to {}", folder.display());
+            say!("Written to {}", folder.display());
             if !args.report.no_report {
-                anstream::eprintln!("Open {} in a browser", folder.join(report::FILE).display());
+                say!("Open {} in a browser", folder.join(report::FILE).display());
             }
         }
     }
@@ -481,7 +481,7 @@ fn two_step(
     sink: &mut Sink,
 ) -> Result<Found, Failure> {
     if !global.quiet {
-        anstream::eprintln!(
+        say!(
             "{} items: clustering {} of them, assigning the rest",
             summary::thousands(stream.count as u64),
             summary::thousands(subset as u64)

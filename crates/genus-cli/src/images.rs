@@ -241,7 +241,7 @@ impl<'a> Embedder<'a> {
                 all if all == written => "all from the cache".to_owned(),
                 some => format!("{} from the cache", summary::thousands(some)),
             };
-            anstream::eprintln!(
+            say!(
                 "{} {what} embedded with {} on {} in {seconds:.1} s ({how})",
                 summary::thousands(written),
                 options.encoder.encoder,
@@ -263,10 +263,10 @@ pub(crate) fn limits(options: &ImageOptions) -> Limits {
 /// Unusable images are said even when nothing else is: they are missing from the result.
 fn report_skipped(skipped: &[(String, String)]) {
     for (path, reason) in skipped.iter().take(NAMED) {
-        anstream::eprintln!("skipped {}: {}", printable(path), printable(reason));
+        say!("skipped {}: {}", printable(path), printable(reason));
     }
     if skipped.len() > NAMED {
-        anstream::eprintln!("skipped {} images in all", summary::thousands(skipped.len() as u64));
+        say!("skipped {} images in all", summary::thousands(skipped.len() as u64));
     }
 }
 
@@ -336,7 +336,7 @@ impl Memory for Remembered<'_> {
         if let Err(e) = self.cache.put(content, features)
             && !self.warned.swap(true, Ordering::Relaxed)
         {
-            anstream::eprintln!("these features are not remembered: {e}");
+            say!("these features are not remembered: {e}");
         }
     }
 }

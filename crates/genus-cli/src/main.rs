@@ -3,6 +3,9 @@
 //! Data goes to the standard output, everything else to the standard error. Exit codes: 0 success, 1 failure, 2 wrong
 //! usage, 130 interrupted.
 
+#[macro_use]
+mod say;
+
 mod args;
 mod assign;
 mod bench;
@@ -54,12 +57,12 @@ fn main() -> ExitCode {
         registered.map(drop).map_err(|e| e.to_string())
     });
     if let Err(e) = handler {
-        anstream::eprintln!("genus: cannot listen for interrupts: {e}");
+        say!("genus: cannot listen for interrupts: {e}");
     }
     match run(&Args::parse()) {
         Ok(()) | Err(Failure::ReaderLeft) => ExitCode::SUCCESS,
         Err(failure) => {
-            anstream::eprintln!("{failure}");
+            say!("{failure}");
             ExitCode::from(failure.code())
         }
     }

@@ -166,9 +166,7 @@ impl Done {
     /// Says it, unless nothing is to be said.
     pub(crate) fn say(&self, global: &Global) {
         if !global.quiet {
-            self.lines
-                .iter()
-                .for_each(|line| anstream::eprintln!("{}", printable(line)));
+            self.lines.iter().for_each(|line| say!("{}", printable(line)));
         }
     }
 }

@@ -274,13 +274,13 @@ fn write(file: Option<AtomicFile>, text: &str) -> Result<(), Failure> {
 
 /// Times differ from run to run, so they stay out of the results.
 fn print_times(report: &Report, start: Instant) {
-    anstream::eprintln!(
+    say!(
         "\n{:.1} s in all. Time of an episode on one thread:",
         start.elapsed().as_secs_f64()
     );
     for run in &report.runs {
         let each = run.time.as_secs_f64() / run.episodes.len().max(1) as f64;
-        anstream::eprintln!("  {:<24} {:8.3} ms", run.title(), 1e3 * each);
+        say!("  {:<24} {:8.3} ms", run.title(), 1e3 * each);
     }
-    anstream::eprintln!("(The first method that needs the products of all points also pays for them.)");
+    say!("(The first method that needs the products of all points also pays for them.)");
 }

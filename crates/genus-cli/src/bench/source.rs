@@ -114,7 +114,7 @@ fn of_paper(data: Dataset, common: &BenchCommon) -> Result<Dataset, Failure> {
 pub(crate) fn of_set(set: &ImageSet, wanted: &Wanted) -> Result<Dataset, Failure> {
     if !wanted.global.quiet {
         for note in &set.notes {
-            anstream::eprintln!("{}: {note}", set.title);
+            say!("{}: {note}", set.title);
         }
     }
     let lists = ClassLists {
