@@ -270,6 +270,12 @@ impl Gcd {
 
 impl Discover for Gcd {
     fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
+        task.in_canonical_order(|task| self.discover_in_order(task))
+    }
+}
+
+impl Gcd {
+    fn discover_in_order(&self, task: &Task) -> Result<Discovery, DiscoverError> {
         let space = labelled_and_queries(task);
         let (categories, labelled_accuracy) = self.estimate(task, &space)?;
         let labels = task.support_labels();

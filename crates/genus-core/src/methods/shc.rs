@@ -239,6 +239,12 @@ impl BoostBlock {
 
 impl Discover for Shc {
     fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
+        task.in_canonical_order(|task| self.discover_in_order(task))
+    }
+}
+
+impl Shc {
+    fn discover_in_order(&self, task: &Task) -> Result<Discovery, DiscoverError> {
         if task.known() < 2 && self.min_similarity.is_none() {
             return Err(DiscoverError::TooFewClasses {
                 method: NAME,
