@@ -109,6 +109,9 @@ impl<'a> Embedder<'a> {
 
     /// The features of what a path names. Images are embedded; a feature file is taken as it is.
     pub(crate) fn input(&mut self, path: &Path, needs_labels: bool) -> Result<Input, Failure> {
+        if is_pipe(path) {
+            return spooled(path);
+        }
         if !is_image_source(path)? {
             return Ok(Input::file(path));
         }
@@ -250,6 +253,34 @@ impl<'a> Embedder<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether a path leads to a pipe, which can be read once only.
+fn is_pipe(path: &Path) -> bool {
+    #[cfg(unix)]
+    return std::fs::metadata(path).is_ok_and(|found| std::os::unix::fs::FileTypeExt::is_fifo(&found.file_type()));
+    #[cfg(not(unix))]
+    return path.as_os_str().is_empty();
+}
+
+/// What comes through a pipe, in a file made for this run: a table is looked at more than once.
+fn spooled(path: &Path) -> Result<Input, Failure> {
+    let failed = |e: std::io::Error| Failure::failed(format!("cannot read {}: {e}", path.display()));
+    let folder = ScratchFolder::new().map_err(failed)?;
+    let file = folder.path().join(path.file_name().unwrap_or("pipe".as_ref()));
+    let mut to = std::fs::File::create_new(&file).map_err(failed)?;
+    std::io::copy(&mut std::fs::File::open(path).map_err(failed)?, &mut to).map_err(failed)?;
+    if is_image_source(&file)? {
+        return Err(Failure::failed(format!(
+            "{} is a pipe with a list of images; name a file, or - for the standard input",
+            path.display()
+        )));
+    }
+    Ok(Input {
+        path: file,
+        images: Vec::new(),
+        _temporary: Some(folder),
+    })
 }
 
 /// How large images may be.

@@ -14,7 +14,7 @@ pub(crate) mod lines;
 mod npy;
 mod npz;
 pub(crate) mod parquet;
-mod rows;
+pub(crate) mod rows;
 mod safetensors;
 pub(crate) mod source;
 mod writer;

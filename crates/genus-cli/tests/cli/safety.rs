@@ -246,3 +246,54 @@ fn a_file_that_may_not_grow_is_an_error() {
     assert_eq!(String::from_utf8(ended.stdout).unwrap(), "");
     assert!(folder.contents() == before);
 }
+
+/// A table may come through a pipe, which has every byte once; what has no end is refused.
+#[cfg(unix)]
+#[test]
+fn pipes_are_read_once_and_devices_not_at_all() {
+    let folder = Folder::with_animals();
+    let discover = "discover --support support.csv --method shc --query";
+    let expected = folder.genus(&format!("{discover} pile.csv")).success();
+    let made = Command::new("mkfifo").arg(folder.path("pipe.csv")).status().unwrap();
+    assert!(made.success());
+    let (from, to) = (folder.path("pile.csv"), folder.path("pipe.csv"));
+    let writer = std::thread::spawn(move || fs::copy(from, to).map(drop));
+    let found = folder.genus(&format!("{discover} pipe.csv")).success();
+    // Copying to a pipe may fail when it comes to permissions, after all bytes are through.
+    let _ = writer.join().unwrap();
+    assert_eq!(found.text(), expected.text());
+    fs::remove_file(folder.path("pipe.csv")).unwrap();
+    folder.genus(&format!("{discover} pile.csv --out result")).success();
+    for (name, command) in [
+        ("zero.csv", "discover --support support.csv --query zero.csv"),
+        ("zero.txt", "discover --support support.csv --query zero.txt"),
+        ("zero.jsonl", "assign --taxonomy result --query zero.jsonl"),
+        ("result/taxonomy.toml", "assign --taxonomy result --query pile.csv"),
+    ] {
+        fs::remove_file(folder.path(name)).ok();
+        std::os::unix::fs::symlink("/dev/zero", folder.path(name)).unwrap();
+        let outcome = folder.genus(command);
+        assert_eq!(outcome.code, Some(1), "{command}\n{}", outcome.stderr);
+        assert!(
+            outcome.stderr.contains("it is a device"),
+            "{command}\n{}",
+            outcome.stderr
+        );
+    }
+}
+
+/// Small files that would become large ones are refused by a limit that is named.
+#[test]
+fn rows_have_a_limit() {
+    let folder = Folder::with_animals();
+    folder.write("commas.csv", ",".repeat(20 << 20));
+    folder.fails(
+        "discover --support support.csv --query commas.csv",
+        &["commas.csv", "16 MiB"],
+    );
+    folder.write("many.csv", format!("a{}\n", ",a".repeat((1 << 20) + 1)));
+    folder.fails(
+        "discover --support support.csv --query many.csv",
+        &["many.csv", "at most 1048576 features"],
+    );
+}

@@ -17,6 +17,7 @@ use crate::table::jsonl::{Key, problem};
 use crate::table::label;
 use crate::table::lines::Lines;
 use crate::table::parquet;
+use crate::table::rows::MAX_ROW_BYTES;
 use crate::table::source::Origin;
 use crate::whole::refuse_device;
 
@@ -110,7 +111,7 @@ pub(super) fn is_manifest(path: &Path) -> Result<bool, DataError> {
 }
 
 /// Bytes that the first line of a file of unknown purpose may take: it may be one with very many features.
-const HEADER_LIMIT: u64 = 64 << 20;
+const HEADER_LIMIT: u64 = MAX_ROW_BYTES;
 
 /// Whether some columns are features: a column of lists, or columns that are numbered from zero or one.
 fn has_features(names: &[String]) -> bool {
