@@ -2,13 +2,14 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use genus_core::episode::{Half, ShortClasses, Tail};
 use genus_core::projection::Projection;
-use genus_core::{CentreNorm, Prototypes};
+use genus_core::{CentreNorm, Prototypes, ranges};
 use genus_data::datasets::Images;
 use genus_data::{Export, Format, Link};
 use genus_lab::training::Blocks;
@@ -46,10 +47,23 @@ pub(crate) struct Args {
     pub(crate) global: Global,
 }
 
+/// Reads a number that the table of ranges has under a name.
+fn ranged<T>(name: &'static str) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+where
+    T: FromStr<Err: ToString> + Clone + Send + Sync + 'static,
+{
+    move |text| {
+        if let Ok(number) = text.parse() {
+            ranges::check(name, number).map_err(|e| format!("it must be {e}"))?;
+        }
+        text.parse().map_err(|e: T::Err| e.to_string())
+    }
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Global {
     /// Number of threads; all cores by default. Results do not depend on it
-    #[arg(long, global = true, value_name = "N", help_heading = GLOBAL)]
+    #[arg(long, value_parser = ranged::<NonZeroUsize>("threads"), global = true, value_name = "N", help_heading = GLOBAL)]
     pub(crate) threads: Option<NonZeroUsize>,
     /// Seed of everything random; the same seed gives the same bytes
     #[arg(long, global = true, default_value_t = 0, value_name = "N", help_heading = GLOBAL)]
@@ -332,14 +346,14 @@ pub(crate) struct Train {
     #[arg(long, default_value_t = 15, value_name = "Q")]
     pub(crate) query: usize,
     /// Epochs, by default 50, and 100 for ocd; 0 gives the encoder as it is before training
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_parser = ranged::<u64>("epochs"), value_name = "N")]
     pub(crate) epochs: Option<u64>,
     /// Episodes of an epoch, each a step; by default 50
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_parser = ranged::<u64>("episodes"), value_name = "N")]
     pub(crate) episodes: Option<u64>,
     /// Take steps on so many images of all classes instead of on episodes, and an epoch for once through them; by default 128 for
     /// ocd
-    #[arg(long, value_name = "N", conflicts_with = "episodes")]
+    #[arg(long, value_parser = ranged::<usize>("batch"), value_name = "N", conflicts_with = "episodes")]
     pub(crate) batch: Option<usize>,
     /// Learning rate at the beginning
     #[arg(long, default_value_t = 0.01, value_name = "RATE")]
@@ -357,31 +371,31 @@ pub(crate) struct Train {
     #[arg(long, default_value_t = 0.07, value_name = "T")]
     pub(crate) temperature: f64,
     /// Views of every image in a step; by default 1, and 2 for ocd
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_parser = ranged::<usize>("views"), value_name = "N")]
     pub(crate) views: Option<usize>,
     /// Do not mirror images: for letters, digits, signs
     #[arg(long)]
     pub(crate) no_mirror: bool,
     /// Length of the two layers inside of the head
-    #[arg(long, default_value_t = 2048, value_name = "N")]
+    #[arg(long, value_parser = ranged::<usize>("head-hidden"), default_value_t = 2048, value_name = "N")]
     pub(crate) head_hidden: usize,
     /// Length of the head's last layer; 0 stops at the 256 values before it
-    #[arg(long, default_value_t = 65_536, value_name = "N")]
+    #[arg(long, value_parser = ranged::<usize>("head-width"), default_value_t = 65_536, value_name = "N")]
     pub(crate) head_width: usize,
     /// Bits of a code of ocd
-    #[arg(long, default_value_t = 12, value_name = "N")]
+    #[arg(long, value_parser = ranged::<usize>("bits"), default_value_t = 12, value_name = "N")]
     pub(crate) bits: usize,
     /// Run the frozen blocks once, on so many views of every image, and train on what they gave; 0 runs them in every step
-    #[arg(long, default_value_t = 0, value_name = "VIEWS")]
+    #[arg(long, value_parser = ranged::<usize>("cache-trunk"), default_value_t = 0, value_name = "VIEWS")]
     pub(crate) cache_trunk: usize,
     /// Base classes that are held out for validation; by default as many as an episode needs, if twice as many are left
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_parser = ranged::<usize>("validation-classes"), value_name = "N")]
     pub(crate) validation_classes: Option<usize>,
     /// Episodes of a validation
-    #[arg(long, default_value = "200", value_name = "N")]
+    #[arg(long, value_parser = ranged::<std::num::NonZeroU64>("validation-episodes"), default_value = "200", value_name = "N")]
     pub(crate) validation_episodes: std::num::NonZeroU64,
     /// Epochs from one validation to the next
-    #[arg(long, default_value_t = 5, value_name = "N")]
+    #[arg(long, value_parser = ranged::<u64>("validate-every"), default_value_t = 5, value_name = "N")]
     pub(crate) validate_every: u64,
 }
 
@@ -471,10 +485,10 @@ pub(crate) struct ImageOptions {
     #[arg(long, help_heading = IMAGES)]
     pub(crate) strict: bool,
     /// Skip images of more than so many million pixels
-    #[arg(long, default_value_t = 100, value_name = "N", help_heading = IMAGES)]
+    #[arg(long, value_parser = ranged::<u64>("max-megapixels"), default_value_t = 100, value_name = "N", help_heading = IMAGES)]
     pub(crate) max_megapixels: u64,
     /// Skip image files of more than so many megabytes
-    #[arg(long, default_value_t = 256, value_name = "N", help_heading = IMAGES)]
+    #[arg(long, value_parser = ranged::<u64>("max-file-mb"), default_value_t = 256, value_name = "N", help_heading = IMAGES)]
     pub(crate) max_file_mb: u64,
 }
 
@@ -568,7 +582,7 @@ pub(crate) enum BenchCommand {
         #[arg(long, default_value = "400", value_name = "N")]
         subset: NonZeroUsize,
         /// How many tasks are averaged
-        #[arg(long, default_value = "10", value_name = "N", visible_alias = "episodes")]
+        #[arg(long, value_parser = ranged::<std::num::NonZeroU64>("tasks"), default_value = "10", value_name = "N", visible_alias = "episodes")]
         tasks: std::num::NonZeroU64,
         #[command(flatten)]
         second_step: SecondStep,
@@ -685,7 +699,7 @@ pub(crate) enum BenchCommand {
         #[arg(long, short, value_name = "DIR")]
         out: PathBuf,
         /// How many episodes are drawn
-        #[arg(long, default_value = "4", value_name = "N")]
+        #[arg(long, value_parser = ranged::<std::num::NonZeroU64>("episodes"), default_value = "4", value_name = "N")]
         episodes: std::num::NonZeroU64,
         /// Queries of a class
         #[arg(long, default_value_t = 15, value_name = "Q", conflicts_with = "tail")]
@@ -819,7 +833,7 @@ pub(crate) struct PaperBench {
     #[command(flatten)]
     pub(crate) image_options: ImageOptions,
     /// Train the encoder on the base classes of every data set first, in OUT/runs, for so many epochs
-    #[arg(long, value_name = "EPOCHS", num_args = 0..=1, default_missing_value = "50")]
+    #[arg(long, value_parser = ranged::<u64>("epochs"), value_name = "EPOCHS", num_args = 0..=1, default_missing_value = "50")]
     pub(crate) train: Option<u64>,
     /// Folders of trainings, with the data set that each was trained on
     #[arg(long, value_name = "NAME=RUN,…", value_delimiter = ',')]
@@ -868,7 +882,7 @@ impl DataRoot {
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ViewCount {
     /// Augmented views of every image for the baselines that are trained; by default 2 when one of them runs
-    #[arg(long, value_name = "N", help_heading = IMAGES)]
+    #[arg(long, value_parser = ranged::<usize>("views"), value_name = "N", help_heading = IMAGES)]
     pub(crate) views: Option<usize>,
 }
 
@@ -988,7 +1002,7 @@ pub(crate) struct EpisodeBench {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Episodes {
     /// How many episodes are averaged
-    #[arg(long, default_value = "500", value_name = "N")]
+    #[arg(long, value_parser = ranged::<std::num::NonZeroU64>("episodes"), default_value = "500", value_name = "N")]
     pub(crate) episodes: std::num::NonZeroU64,
 }
 
@@ -1002,7 +1016,7 @@ pub(crate) struct PrototypeKind {
 #[derive(Debug, clap::Args)]
 pub(crate) struct SecondStep {
     /// Passes of k-means over all items before they are assigned
-    #[arg(long, default_value_t = 0, value_name = "N")]
+    #[arg(long, value_parser = ranged::<usize>("refine"), default_value_t = 0, value_name = "N")]
     pub(crate) refine: usize,
     /// How centres are scaled before items are assigned: cosine, or authors-columns as in the authors' code
     #[arg(long, default_value_t = CentreNorm::Cosine, value_name = "NORM")]
@@ -1046,6 +1060,9 @@ pub(crate) struct NextSteps {
     /// What --sort-into makes: symbolic links, hard links or copies
     #[arg(long, default_value_t = Link::Sym, value_name = "sym|hard|copy", requires = "sort_into")]
     pub(crate) link: Link,
+    /// Let the ids of a table name files outside of its folder and of the current one
+    #[arg(long)]
+    pub(crate) allow_outside: bool,
     /// Write files for another program too; may be given several times. label-studio (tasks with predictions) and fiftyone go
     /// into --out, imagefolder (metadata.csv for Hugging Face datasets) into --sort-into
     #[arg(long, value_name = "label-studio|fiftyone|imagefolder")]

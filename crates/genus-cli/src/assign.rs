@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::time::Instant;
 
-use genus_data::{TableReader, read_taxonomy, same_encoder};
+use genus_data::{TableReader, read_growing, read_taxonomy, same_encoder};
 use genus_lab::Progress;
 
 use crate::args::{Assign, Global};
 use crate::blocks;
 use crate::calibrate::{Given, knowledge};
 use crate::failure::Failure;
-use crate::grow::{Grown, Growth};
+use crate::grow::{Ground, Grown, Growth};
 use crate::images::Embedder;
 use crate::next_steps::NextSteps;
 use crate::output::Sink;
@@ -19,7 +19,18 @@ use crate::summary::{self, Counts, plural, thousands};
 
 pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
     let start = Instant::now();
-    let (mut taxonomy, made) = read_taxonomy(&args.taxonomy)?;
+    // The folder is nobody else's before it is read, or what others add in between would be lost.
+    let ground = args.grow.as_deref().map(Ground::open).transpose()?;
+    let (mut taxonomy, made, grown) = match ground {
+        None => {
+            let (taxonomy, made) = read_taxonomy(&args.taxonomy)?;
+            (taxonomy, made, None)
+        }
+        Some(ground) => {
+            let found = read_growing(&args.taxonomy)?;
+            (found.taxonomy, found.made, Some((found.growth, ground)))
+        }
+    };
     let own = taxonomy.calibration().cloned();
     if let Some(path) = &args.calibration {
         if let Some(own) = &own {
@@ -34,11 +45,10 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
         let failed = |e| Failure::failed(format!("{}: {e}", path.display()));
         taxonomy = taxonomy.calibrated_by(given.calibration).map_err(failed)?;
     }
-    let growth = args.grow.as_ref();
-    let growth = growth.map(|folder| Growth::new(taxonomy.clone(), &made, &args.taxonomy, folder));
+    let growth = grown.map(|(before, ground)| Growth::new(taxonomy.clone(), &made, before, &args.taxonomy, ground));
     let growth = growth.transpose()?;
     let next = NextSteps::new(&args.next, &args.output, &args.query, &made.method)?;
-    let mut sink = Sink::open(&args.output, next)?;
+    let mut sink = Sink::open(&args.output, next, growth.is_some())?;
     let query = Embedder::new(&args.images, global).input(&args.query, false)?;
     let rows = {
         let reader = TableReader::open(query.path())?;
@@ -58,17 +68,25 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
         let Grown {
             taxonomy,
             counts,
+            known,
             joined,
             waiting,
         } = growth.run(&query, &made, &mut sink, &bar)?;
-        let planned = sink.finish()?;
+        let done = sink.finish(global)?;
         drop(bar);
         if !global.quiet {
             let how = format!("grown from a taxonomy of {}", made.method);
-            anstream::eprint!("{}", summary::text(&taxonomy, &counts, &how, start.elapsed()));
+            say_as_is!("{}", summary::text(&taxonomy, &counts, &how, start.elapsed()));
+            if known > 0 {
+                let were = plural(known as u64, "item was", "items were");
+                say!(
+                    "{} {were} there before and did not count again",
+                    thousands(known as u64)
+                );
+            }
             if waiting > 0 {
                 let wait = plural(waiting as u64, "item waits for others", "items wait for others");
-                anstream::eprintln!("{} {wait} to agree with", thousands(waiting as u64));
+                say!("{} {wait} to agree with", thousands(waiting as u64));
             }
             if joined > 0 {
                 let have = plural(
@@ -76,10 +94,11 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
                     "item of earlier files has",
                     "items of earlier files have",
                 );
-                anstream::eprintln!("{} {have} joined a category (joined.csv)", thousands(joined as u64));
+                say!("{} {have} joined a category (joined.csv)", thousands(joined as u64));
             }
         }
-        return planned.run(global);
+        done.say(global);
+        return Ok(());
     }
     let mut counts = Counts::new(&taxonomy);
     blocks::for_each(query.path(), |block| {
@@ -90,7 +109,7 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
         Ok(())
     })?;
     sink.plan(&query)?;
-    let planned = sink.finish()?;
+    let done = sink.finish(global)?;
     drop(bar);
     if !global.quiet {
         let how = match (own, taxonomy.calibration()) {
@@ -98,9 +117,10 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
             (None, Some(given)) => format!("taxonomy of {}, calibrated {}", made.method, knowledge(given)),
             (None, None) => format!("taxonomy of {}", made.method),
         };
-        anstream::eprint!("{}", summary::text(&taxonomy, &counts, &how, start.elapsed()));
+        say_as_is!("{}", summary::text(&taxonomy, &counts, &how, start.elapsed()));
     }
-    planned.run(global)
+    done.say(global);
+    Ok(())
 }
 
 /// Fails when two files cannot come from the same encoder.

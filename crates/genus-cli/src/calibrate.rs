@@ -71,8 +71,8 @@ fn fit(args: &Calibrate, items: &Path, global: &Global) -> Result<(), Failure> {
     write_calibration(&args.out, &calibration, &made)?;
     if !global.quiet {
         let left_out = table.len() - rows.len();
-        anstream::eprint!("{}", notes(args, classes.len(), &calibration, left_out));
-        anstream::eprintln!(
+        say_as_is!("{}", notes(args, classes.len(), &calibration, left_out));
+        say!(
             "Calibrated on {} {} of {} items, variance {:.3} within a class, written to {} ({:.1} s)",
             thousands(calibration.classes() as u64),
             if args.split.is_some() {

@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
         .or(args.table.as_deref())
         .unwrap_or(Path::new("the pile"));
     let next = NextSteps::new(&args.next, &args.output, pile_path, &args.method)?;
-    let mut sink = Sink::open(&args.output, next)?;
+    let mut sink = Sink::open(&args.output, next, false)?;
     let at_once = args.subset.map_or(AT_ONCE, |subset| subset.get());
     let subset = args.subset.map_or(SUBSET, |subset| subset.get());
     let wanted = report::Wanted::new(args)?;
@@ -131,26 +131,27 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
         write_taxonomy(folder, taxonomy, &made)?;
     }
     let folder = sink.folder().map(Path::to_owned);
-    let planned = sink.finish()?;
+    let done = sink.finish(global)?;
     if let Some(page) = page {
         page.commit()?;
     }
     if !global.quiet {
-        anstream::eprint!("{}", summary::text(taxonomy, &found.counts, &how, start.elapsed()));
+        say_as_is!("{}", summary::text(taxonomy, &found.counts, &how, start.elapsed()));
         if examples.is_empty() {
-            anstream::eprintln!("There is no labelled example, so everything is new.");
+            say!("There is no labelled example, so everything is new.");
         }
         if known_by.is_some_and(|known_by| known_by.is_little()) {
-            anstream::eprintln!("More examples, or base classes (genus calibrate), make it surer.");
+            say!("More examples, or base classes (genus calibrate), make it surer.");
         }
         if let Some(folder) = folder {
-            anstream::eprintln!("Written to {}", folder.display());
+            say!("Written to {}", folder.display());
             if !args.report.no_report {
-                anstream::eprintln!("Open {} in a browser", folder.join(report::FILE).display());
+                say!("Open {} in a browser", folder.join(report::FILE).display());
             }
         }
     }
-    planned.run(global)
+    done.say(global);
+    Ok(())
 }
 
 /// The method, and the calibration that it was given.
@@ -430,6 +431,12 @@ fn make_task(args: &Discover, support: &Support, queries: Features) -> Result<Ta
     })?;
     if let Some((a, b)) = task.identical_prototypes() {
         let (a, b) = (&task.classes()[a], &task.classes()[b]);
+        if task.dim() == 1 {
+            return Err(Failure::failed(format!(
+                "the items have one feature, and items are compared by their direction: all numbers of one sign are alike, \
+                 so nothing can tell classes `{a}` and `{b}` apart; use features of two or more columns"
+            )));
+        }
         return Err(Failure::failed(format!(
             "the examples of classes `{a}` and `{b}` have the same mean, so nothing can tell them apart; give them one \
              label or other examples"
@@ -494,7 +501,7 @@ fn two_step(
     sink: &mut Sink,
 ) -> Result<Found, Failure> {
     if !global.quiet {
-        anstream::eprintln!(
+        say!(
             "{} items: clustering {} of them, assigning the rest",
             summary::thousands(stream.count as u64),
             summary::thousands(subset as u64)

@@ -1,5 +1,6 @@
 //! Why the program ends without success.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
@@ -43,10 +44,38 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let red = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
         match self {
-            Failure::Usage(message) | Failure::Failed(message) => write!(f, "{red}error:{red:#} {message}"),
-            Failure::Interrupted(message) => f.write_str(message),
+            Failure::Usage(message) | Failure::Failed(message) => {
+                write!(f, "{red}error:{red:#} {}", printable(&shortened(message)))
+            }
+            Failure::Interrupted(message) => f.write_str(&printable(message)),
             Failure::ReaderLeft => Ok(()),
         }
+    }
+}
+
+/// The most characters of a message: a file may hold any number of names that it lists.
+const MOST_SAID: usize = 4000;
+
+/// A message without its middle where it is too long to be read: what is wrong comes first, the way out last.
+fn shortened(message: &str) -> Cow<'_, str> {
+    let length = message.chars().count();
+    if length <= MOST_SAID {
+        return message.into();
+    }
+    let start: String = message.chars().take(MOST_SAID / 2).collect();
+    let end: String = message.chars().skip(length - MOST_SAID / 2).collect();
+    format!("{start} … {end}").into()
+}
+
+/// A text for the terminal, which obeys control characters: names come from files.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| c.is_control() && c != '\n';
+    match text.contains(obeyed) {
+        false => text.into(),
+        true => text
+            .chars()
+            .map(|c| if obeyed(c) { char::REPLACEMENT_CHARACTER } else { c })
+            .collect(),
     }
 }
 

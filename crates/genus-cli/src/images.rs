@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use genus_data::{FeatureCache, FeatureWriter, ImageItem, ImageList, default_root, is_image_source, list_images};
+use genus_data::{
+    FeatureCache, FeatureWriter, ImageItem, ImageList, ScratchFolder, default_root, is_image_source, list_images,
+};
 use genus_lab::training::trained_encoder;
 use genus_lab::{Progress, image_source};
 use genus_vision::{
@@ -14,24 +15,12 @@ use genus_vision::{
 };
 
 use crate::args::{EncoderChoice, Global, ImageOptions};
-use crate::failure::Failure;
+use crate::failure::{Failure, printable};
 use crate::progress::Bar;
 use crate::summary;
 
 /// How many unusable images are named one by one.
 const NAMED: usize = 10;
-
-/// Folders to remove when an interrupt ends the program.
-static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-/// Removes what was made for this run only.
-pub(crate) fn discard_temporary() {
-    if let Ok(mut folders) = TEMPORARY.lock() {
-        for folder in folders.drain(..) {
-            std::fs::remove_dir_all(folder).ok();
-        }
-    }
-}
 
 /// A feature file: the one that was named, or that of the images that were.
 pub(crate) struct Input {
@@ -39,7 +28,7 @@ pub(crate) struct Input {
     /// The images that it is of.
     images: Vec<ImageItem>,
     /// Keeps a file that was made for this run as long as it is needed.
-    _temporary: Option<tempfile::TempDir>,
+    _temporary: Option<ScratchFolder>,
 }
 
 impl Input {
@@ -63,17 +52,43 @@ impl Input {
     }
 
     /// Finds the file of an item by its id: the image, or what the id names, from here or from where the feature file is.
-    pub(crate) fn files(&self) -> impl Fn(&str) -> Option<PathBuf> {
+    pub(crate) fn files(&self) -> impl Fn(&str) -> ItemFile {
         let images: HashMap<&str, &Path> = self.images.iter().map(|item| (&*item.id, &*item.path)).collect();
+        let folder = match self.path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        let inside: Vec<PathBuf> = [Path::new("."), &folder]
+            .into_iter()
+            .filter_map(|folder| folder.canonicalize().ok())
+            .collect();
         move |id| {
             if !images.is_empty() {
-                return images.get(id).map(|&path| path.to_owned());
+                return images
+                    .get(id)
+                    .map_or(ItemFile::Missing, |&path| ItemFile::Inside(path.to_owned()));
             }
-            let beside = self.path.parent().map(|folder| folder.join(id));
-            let places = [Some(PathBuf::from(id)), beside];
-            places.into_iter().flatten().find(|path| path.is_file())
+            let places = [PathBuf::from(id), folder.join(id)];
+            let Some(path) = places.into_iter().find(|path| path.is_file()) else {
+                return ItemFile::Missing;
+            };
+            // Where it leads in the end: a link in the folder may have been packed with the table.
+            match path.canonicalize() {
+                Ok(end) if inside.iter().any(|folder| end.starts_with(folder)) => ItemFile::Inside(path),
+                _ => ItemFile::Outside(path),
+            }
         }
     }
+}
+
+/// The file of an item.
+pub(crate) enum ItemFile {
+    /// One of the images, or one that a table may name.
+    Inside(PathBuf),
+    /// One elsewhere, which only somebody who trusts the table would want.
+    Outside(PathBuf),
+    /// There is none.
+    Missing,
 }
 
 /// What makes features of images; the encoder is loaded when the first images come.
@@ -94,6 +109,9 @@ impl<'a> Embedder<'a> {
 
     /// The features of what a path names. Images are embedded; a feature file is taken as it is.
     pub(crate) fn input(&mut self, path: &Path, needs_labels: bool) -> Result<Input, Failure> {
+        if is_pipe(path) {
+            return spooled(path);
+        }
         if !is_image_source(path)? {
             return Ok(Input::file(path));
         }
@@ -116,15 +134,12 @@ impl<'a> Embedder<'a> {
         source: &Path,
         view: Option<Augmented>,
     ) -> Result<Input, Failure> {
-        let folder = tempfile::Builder::new().prefix("genus-").tempdir().map_err(|e| {
+        let folder = ScratchFolder::new().map_err(|e| {
             Failure::failed(format!(
                 "cannot make a temporary folder in {}: {e}",
                 std::env::temp_dir().display()
             ))
         })?;
-        if let Ok(mut folders) = TEMPORARY.lock() {
-            folders.push(folder.path().to_owned());
-        }
         let name = source
             .file_name()
             .map_or("images".into(), |name| name.to_string_lossy());
@@ -164,6 +179,7 @@ impl<'a> Embedder<'a> {
         let remembered = cache.as_ref().map(|cache| Remembered {
             cache,
             recalled: AtomicU64::new(0),
+            warned: AtomicBool::new(false),
         });
         let memory: &dyn Memory = match &remembered {
             Some(remembered) => remembered,
@@ -228,7 +244,7 @@ impl<'a> Embedder<'a> {
                 all if all == written => "all from the cache".to_owned(),
                 some => format!("{} from the cache", summary::thousands(some)),
             };
-            anstream::eprintln!(
+            say!(
                 "{} {what} embedded with {} on {} in {seconds:.1} s ({how})",
                 summary::thousands(written),
                 options.encoder.encoder,
@@ -237,6 +253,34 @@ impl<'a> Embedder<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether a path leads to a pipe, which can be read once only.
+fn is_pipe(path: &Path) -> bool {
+    #[cfg(unix)]
+    return std::fs::metadata(path).is_ok_and(|found| std::os::unix::fs::FileTypeExt::is_fifo(&found.file_type()));
+    #[cfg(not(unix))]
+    return path.as_os_str().is_empty();
+}
+
+/// What comes through a pipe, in a file made for this run: a table is looked at more than once.
+fn spooled(path: &Path) -> Result<Input, Failure> {
+    let failed = |e: std::io::Error| Failure::failed(format!("cannot read {}: {e}", path.display()));
+    let folder = ScratchFolder::new().map_err(failed)?;
+    let file = folder.path().join(path.file_name().unwrap_or("pipe".as_ref()));
+    let mut to = std::fs::File::create_new(&file).map_err(failed)?;
+    std::io::copy(&mut std::fs::File::open(path).map_err(failed)?, &mut to).map_err(failed)?;
+    if is_image_source(&file)? {
+        return Err(Failure::failed(format!(
+            "{} is a pipe with a list of images; name a file, or - for the standard input",
+            path.display()
+        )));
+    }
+    Ok(Input {
+        path: file,
+        images: Vec::new(),
+        _temporary: Some(folder),
+    })
 }
 
 /// How large images may be.
@@ -250,10 +294,10 @@ pub(crate) fn limits(options: &ImageOptions) -> Limits {
 /// Unusable images are said even when nothing else is: they are missing from the result.
 fn report_skipped(skipped: &[(String, String)]) {
     for (path, reason) in skipped.iter().take(NAMED) {
-        anstream::eprintln!("skipped {path}: {reason}");
+        say!("skipped {}: {}", printable(path), printable(reason));
     }
     if skipped.len() > NAMED {
-        anstream::eprintln!("skipped {} images in all", summary::thousands(skipped.len() as u64));
+        say!("skipped {} images in all", summary::thousands(skipped.len() as u64));
     }
 }
 
@@ -307,6 +351,8 @@ pub(crate) fn cache_root() -> Result<PathBuf, Failure> {
 struct Remembered<'a> {
     cache: &'a FeatureCache,
     recalled: AtomicU64,
+    /// Whether it was said that nothing can be kept.
+    warned: AtomicBool,
 }
 
 impl Memory for Remembered<'_> {
@@ -318,6 +364,10 @@ impl Memory for Remembered<'_> {
 
     fn remember(&self, content: &ContentHash, features: &[f32]) {
         // A cache that cannot be written (a full disk, say) costs time later, not the result now.
-        self.cache.put(content, features).ok();
+        if let Err(e) = self.cache.put(content, features)
+            && !self.warned.swap(true, Ordering::Relaxed)
+        {
+            say!("these features are not remembered: {e}");
+        }
     }
 }

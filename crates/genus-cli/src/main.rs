@@ -3,6 +3,9 @@
 //! Data goes to the standard output, everything else to the standard error. Exit codes: 0 success, 1 failure, 2 wrong
 //! usage, 130 interrupted.
 
+#[macro_use]
+mod say;
+
 mod args;
 mod assign;
 mod bench;
@@ -43,17 +46,23 @@ fn main() -> ExitCode {
         if train::interrupt() {
             return;
         }
-        genus_data::discard_unfinished();
-        images::discard_temporary();
+        let _discarded = genus_data::discard_unfinished();
         std::process::exit(130);
     });
+    // A file that may not grow any more is an error of the write, which is dealt with, and no reason to be killed.
+    #[cfg(unix)]
+    let handler = handler.map_err(|e| e.to_string()).and_then(|()| {
+        let noted = std::sync::Arc::default();
+        let registered = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, noted);
+        registered.map(drop).map_err(|e| e.to_string())
+    });
     if let Err(e) = handler {
-        anstream::eprintln!("genus: cannot listen for interrupts: {e}");
+        say!("genus: cannot listen for interrupts: {e}");
     }
     match run(&Args::parse()) {
         Ok(()) | Err(Failure::ReaderLeft) => ExitCode::SUCCESS,
         Err(failure) => {
-            anstream::eprintln!("{failure}");
+            say!("{failure}");
             ExitCode::from(failure.code())
         }
     }

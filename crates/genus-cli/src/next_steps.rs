@@ -3,26 +3,25 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use genus_data::{AssignmentRow, Export, Exported, Link, SortedItem, Sorting};
+use genus_data::{Export, Exported, Link, SortedItem, Sorting};
 use genus_lab::Progress;
 
 use crate::args::{self, Global};
-use crate::failure::Failure;
-use crate::images::Input;
+use crate::failure::{Failure, printable};
+use crate::images::{Input, ItemFile};
 use crate::progress::Bar;
 use crate::summary;
 
-/// What is to be done with the items, and the items so far.
+/// What is to be done with the items.
 pub(crate) struct NextSteps {
     sort_into: Option<PathBuf>,
     link: Link,
+    allow_outside: bool,
     exports: Vec<Export>,
     /// Where exports go, if they do not go into the sorted folder.
     out: PathBuf,
     /// What made the predictions.
     made_by: String,
-    /// Their files are not known yet.
-    items: Vec<SortedItem>,
 }
 
 impl NextSteps {
@@ -55,53 +54,58 @@ impl NextSteps {
         Ok(Some(Self {
             sort_into: asked.sort_into.clone(),
             link: asked.link,
+            allow_outside: asked.allow_outside,
             exports,
             out: output.out.clone().unwrap_or_default(),
             made_by: format!("genus {} {method}", env!("CARGO_PKG_VERSION")),
-            items: Vec::new(),
         }))
     }
 
-    /// Notes where an item went.
-    pub(crate) fn note(&mut self, row: &AssignmentRow) {
-        self.items.push(SortedItem {
-            id: row.id.to_owned(),
-            path: PathBuf::new(),
-            category: row.category.to_owned(),
-            kind: row.kind,
-            score: row.score,
-            scene: row.scene,
-        });
-    }
-
     /// Finds the files of the items, and fails where something is in the way.
-    pub(crate) fn plan(mut self, input: &Input) -> Result<(Vec<SortedItem>, Planned), Failure> {
+    pub(crate) fn plan(self, input: &Input, items: &mut [SortedItem]) -> Result<Planned, Failure> {
         let file_of = input.files();
-        for item in &mut self.items {
-            item.path = file_of(&item.id).ok_or_else(|| {
-                let option = if self.sort_into.is_some() { "--sort-into" } else { "--export" };
-                Failure::failed(format!(
-                    "{option} needs the files of the items, but \"{}\" is no file, neither from here nor beside {}; sort \
-                     images, or a table whose ids are their paths",
-                    item.id,
-                    input.path().display()
-                ))
-            })?;
+        for item in items.iter_mut() {
+            let option = if self.sort_into.is_some() {
+                "--sort-into"
+            } else {
+                "--export"
+            };
+            item.path = match file_of(&item.id) {
+                ItemFile::Inside(path) => path,
+                ItemFile::Outside(path) if self.allow_outside => path,
+                ItemFile::Outside(path) => {
+                    return Err(Failure::failed(format!(
+                        "\"{}\" names {}, which is neither below here nor beside {}; whoever made the table may have chosen \
+                         it. Allow such files with --allow-outside",
+                        item.id,
+                        path.display(),
+                        input.path().display()
+                    )));
+                }
+                ItemFile::Missing => {
+                    return Err(Failure::failed(format!(
+                        "{option} needs the files of the items, but \"{}\" is no file, neither from here nor beside {}; \
+                         sort images, or a table whose ids are their paths",
+                        item.id,
+                        input.path().display()
+                    )));
+                }
+            };
         }
         let sorting = self
             .sort_into
-            .map(|folder| Sorting::plan(&folder, self.link, &self.items))
+            .map(|folder| Sorting::plan(&folder, self.link, items))
             .transpose()?;
         let mut exports = Vec::new();
         for export in self.exports {
             exports.push(match (export, &sorting) {
-                (Export::LabelStudio, _) => Exported::label_studio(&self.out, &self.items, &self.made_by)?,
-                (Export::FiftyOne, _) => Exported::fiftyone(&self.out, &self.items)?,
-                (Export::ImageFolder, Some(sorting)) => Exported::imagefolder(sorting, &self.items)?,
+                (Export::LabelStudio, _) => Exported::label_studio(&self.out, items, &self.made_by)?,
+                (Export::FiftyOne, _) => Exported::fiftyone(&self.out, items)?,
+                (Export::ImageFolder, Some(sorting)) => Exported::imagefolder(sorting, items)?,
                 (Export::ImageFolder, None) => continue,
             });
         }
-        Ok((self.items, Planned { sorting, exports }))
+        Ok(Planned { sorting, exports })
     }
 }
 
@@ -133,24 +137,36 @@ pub(crate) struct Planned {
 
 impl Planned {
     /// Makes the links and writes the exports.
-    pub(crate) fn run(&self, global: &Global) -> Result<(), Failure> {
+    pub(crate) fn run(&self, global: &Global) -> Result<Done, Failure> {
+        let mut done = Done::default();
         if let Some(sorting) = &self.sorting {
             let count = sorting.targets().len() as u64;
             let bar = Bar::new(global);
             bar.start("files", count);
             sorting.run(|| bar.step())?;
             drop(bar);
-            if !global.quiet {
-                let (files, folder) = (summary::thousands(count), sorting.folder().display());
-                anstream::eprintln!("{files} files sorted into {folder}");
-            }
+            let (files, folder) = (summary::thousands(count), sorting.folder().display());
+            done.lines.push(format!("{files} files sorted into {folder}"));
         }
         for export in &self.exports {
             export.write()?;
-            if !global.quiet {
-                anstream::eprintln!("{}", export.next());
-            }
+            done.lines.push(export.next().to_string());
         }
-        Ok(())
+        Ok(done)
+    }
+}
+
+/// What there is to say of next steps that are done.
+#[derive(Default)]
+pub(crate) struct Done {
+    lines: Vec<String>,
+}
+
+impl Done {
+    /// Says it, unless nothing is to be said.
+    pub(crate) fn say(&self, global: &Global) {
+        if !global.quiet {
+            self.lines.iter().for_each(|line| say!("{}", printable(line)));
+        }
     }
 }

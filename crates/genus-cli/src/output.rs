@@ -5,12 +5,12 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use genus_core::{Assignment, Scenes, Taxonomy};
-use genus_data::{AssignmentRow, AssignmentWriter, Format};
+use genus_data::{AssignmentRow, AssignmentWriter, Format, SortedItem};
 
-use crate::args;
+use crate::args::{self, Global};
 use crate::failure::Failure;
 use crate::images::Input;
-use crate::next_steps::{NextSteps, Planned};
+use crate::next_steps::{Done, NextSteps, Planned};
 
 /// Prints text to the standard output, with its colours only where they are wanted.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
@@ -27,35 +27,37 @@ pub(crate) struct Sink {
     folder: Option<Folder>,
     next: Option<NextSteps>,
     planned: Planned,
+    /// Whether rows wait until everything else is saved.
+    holds: bool,
+    held: Vec<SortedItem>,
 }
 
 impl Sink {
-    /// Opens a file before any work is done, so that a wrong path costs no time.
-    pub(crate) fn open(output: &args::Output, next: Option<NextSteps>) -> Result<Self, Failure> {
+    /// Opens a file before any work is done, so that a wrong path costs no time. With `holds` no row goes out before
+    /// [`finish`](Self::finish), for runs that save something else: whoever reads the rows may leave after the first.
+    pub(crate) fn open(output: &args::Output, next: Option<NextSteps>, holds: bool) -> Result<Self, Failure> {
         let format = output.format;
+        let mut sink = Self {
+            format,
+            writer: None,
+            folder: None,
+            next,
+            planned: Planned::default(),
+            holds,
+            held: Vec::new(),
+        };
         let Some(path) = &output.out else {
             if format == Format::Parquet && io::stdout().is_terminal() {
                 return Err(Failure::Usage(
                     "Parquet cannot be shown in a terminal; name a folder with --out DIR".into(),
                 ));
             }
-            return Ok(Self {
-                format,
-                writer: None,
-                folder: None,
-                next,
-                planned: Planned::default(),
-            });
+            return Ok(sink);
         };
-        let folder = Folder::create(path, "--out")?;
+        sink.folder = Some(Folder::create(path, "--out")?);
         let file = path.join(format!("assignments.{}", format.extension()));
-        Ok(Self {
-            format,
-            writer: Some(AssignmentWriter::create(file, format)?),
-            folder: Some(folder),
-            next,
-            planned: Planned::default(),
-        })
+        sink.writer = Some(AssignmentWriter::create(file, format)?);
+        Ok(sink)
     }
 
     /// Writes where some items went, and their scenes where these were looked for among all items.
@@ -75,10 +77,10 @@ impl Sink {
                 score: assignment.score,
                 scene: scenes.map(|scenes| scenes.of()[at] + 1),
             };
-            match &mut self.next {
+            match self.holds || self.next.is_some() {
                 // Nothing is written before it is clear that everything can be.
-                Some(next) => next.note(&row),
-                None => self.write_row(&row)?,
+                true => self.held.push(SortedItem::new(&row)),
+                false => self.write_row(&row)?,
             }
         }
         Ok(())
@@ -104,22 +106,32 @@ impl Sink {
     /// anything else is written.
     pub(crate) fn plan(&mut self, input: &Input) -> Result<(), Failure> {
         if let Some(next) = self.next.take() {
-            let (items, planned) = next.plan(input)?;
-            items.iter().try_for_each(|item| self.write_row(&item.row()))?;
-            self.planned = planned;
+            self.planned = next.plan(input, &mut self.held)?;
         }
         Ok(())
     }
 
-    /// Lets the assignments appear, and says what comes after them.
-    pub(crate) fn finish(self) -> Result<Planned, Failure> {
+    /// Lets the assignments appear and does what comes after them. Rows for the standard output come last: whoever reads
+    /// them may leave.
+    pub(crate) fn finish(mut self, global: &Global) -> Result<Done, Failure> {
+        let mut done = Done::default();
+        let to_folder = self.folder.is_some();
+        if !to_folder {
+            done = self.planned.run(global)?;
+        }
+        for item in std::mem::take(&mut self.held) {
+            self.write_row(&item.row())?;
+        }
         if let Some(writer) = self.writer {
             writer.finish()?;
         }
         if let Some(folder) = self.folder {
             folder.keep();
         }
-        Ok(self.planned)
+        match to_folder {
+            true => self.planned.run(global),
+            false => Ok(done),
+        }
     }
 }
 

@@ -265,7 +265,7 @@ pub(crate) fn describe(seen: &Seen) -> Report {
 /// Begins the page in a folder; it appears when it is committed.
 pub(crate) fn write(report: &Report, folder: &Path) -> Result<AtomicFile, Failure> {
     let path = folder.join(FILE);
-    let mut file = AtomicFile::create(&path)?;
+    let mut file = AtomicFile::create_own(&path)?;
     file.write_all(report.html().as_bytes()).map_err(|source| {
         Failure::from(DataError::Write {
             target: path.display().to_string(),

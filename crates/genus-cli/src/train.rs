@@ -59,12 +59,12 @@ pub(crate) fn run(train: &Train, global: &Global) -> Result<(), Failure> {
         )));
     }
     if !global.quiet {
-        anstream::eprintln!("The encoder is in {folder}; use it as --encoder {folder}");
+        say!("The encoder is in {folder}; use it as --encoder {folder}");
         match outcome.calibrated {
             Some(classes) => {
-                anstream::eprintln!("It is calibrated on {classes} classes, which `genus discover` makes use of")
+                say!("It is calibrated on {classes} classes, which `genus discover` makes use of")
             }
-            None => anstream::eprintln!("There are too few classes to calibrate it on"),
+            None => say!("There are too few classes to calibrate it on"),
         }
     }
     Ok(())
@@ -217,7 +217,7 @@ impl Screen {
     /// A line that stays.
     fn say(&self, line: &str) {
         if !self.quiet {
-            self.bar.suspend(|| anstream::eprintln!("{line}"));
+            self.bar.suspend(|| say!("{line}"));
         }
     }
 
@@ -246,7 +246,7 @@ impl Watcher for Screen {
         self.skipped += 1;
         if self.skipped <= 10 {
             // Said even when nothing else is: they are missing from the training.
-            anstream::eprintln!("skipped {}: {reason}", path.display());
+            say!("skipped {}: {reason}", path.display());
         }
     }
 

@@ -333,6 +333,55 @@ impl Discovery {
         }
     }
 
+    /// The same answer for the classes and queries in another order: `classes` and `queries` say which of them each of these
+    /// is. New groups are numbered from large to small, the one with the earlier first query first.
+    pub(crate) fn put_back(self, classes: &[usize], queries: &[usize]) -> Self {
+        let known = self.known;
+        let place = |category: &Category| match *category {
+            Category::Known(class) => class,
+            Category::Novel(group) => known + group,
+        };
+        let mut earliest = vec![usize::MAX; self.items.len()];
+        for (category, &query) in self.categories.iter().zip(queries) {
+            let at = place(category);
+            earliest[at] = earliest[at].min(query);
+        }
+        let mut groups: Vec<usize> = (known..self.items.len()).collect();
+        groups.sort_by_key(|&group| (Reverse(self.items[group]), earliest[group]));
+        // Which of these categories every one of those is, and the other way round.
+        let mut order = vec![0; known];
+        classes.iter().enumerate().for_each(|(at, &class)| order[class] = at);
+        order.extend(groups);
+        let mut number = vec![0; order.len()];
+        order
+            .iter()
+            .enumerate()
+            .for_each(|(at, &category)| number[category] = at);
+        let mut of_query = vec![0; queries.len()];
+        queries.iter().enumerate().for_each(|(at, &query)| of_query[query] = at);
+        let clusters: Vec<usize> = order[..known]
+            .iter()
+            .copied()
+            .chain(of_query.iter().map(|&at| known + at))
+            .map(|point| self.clusters[point])
+            .collect();
+        Self {
+            known,
+            categories: of_query
+                .iter()
+                .map(|&at| Category::of(number[place(&self.categories[at])], known))
+                .collect(),
+            scores: of_query.iter().map(|&at| self.scores[at]).collect(),
+            centres: self.centres.select(&order),
+            items: order.iter().map(|&category| self.items[category]).collect(),
+            clusters: canonical(&clusters).0,
+            stop: self.stop,
+            fitting: self.fitting.map(|fitting| fitting.select(&order)),
+            // Whoever looks for scenes does so in any order.
+            scenes: self.scenes,
+        }
+    }
+
     /// The same categories, with centres and scores of all the queries of a task.
     pub(crate) fn around_all_queries(self, task: &Task) -> Self {
         Self {

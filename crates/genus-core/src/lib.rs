@@ -42,6 +42,7 @@ mod matching;
 pub mod methods;
 pub mod metrics;
 pub mod projection;
+pub mod ranges;
 mod real_time;
 pub mod rng;
 mod scenes;

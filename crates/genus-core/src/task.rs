@@ -1,9 +1,11 @@
 //! A support and its queries, and what every method on them shares.
 
+use std::cmp::Ordering;
 use std::sync::OnceLock;
 
 use crate::choice::choice;
-use crate::error::{FeatureError, TaskError};
+use crate::discovery::Discovery;
+use crate::error::{DiscoverError, FeatureError, TaskError};
 use crate::features::{Features, norm, scale_to_unit};
 use crate::linalg;
 use crate::scenes::Shown;
@@ -109,6 +111,16 @@ pub struct Task {
     points: Features,
     gram: OnceLock<Vec<f32>>,
     prototype_dots: OnceLock<Vec<f32>>,
+    canonical: OnceLock<Option<Box<Canonical>>>,
+}
+
+/// A task in an order that its content alone decides.
+#[derive(Debug)]
+struct Canonical {
+    task: Task,
+    /// Which class and which query of the other task each of its own is.
+    classes: Vec<usize>,
+    queries: Vec<usize>,
 }
 
 impl Task {
@@ -134,7 +146,10 @@ impl Task {
             Prototypes::RawMean => &support.features,
             Prototypes::UnitMean | Prototypes::UnitMeanUnnormalised => &unit_support,
         };
-        let mut values = class_means(averaged, &support.labels, support.classes.len());
+        // In the order of their content, as a sum depends on its order by a bit.
+        let order = content_order(averaged, 0);
+        let labels: Vec<usize> = order.iter().map(|&example| support.labels[example]).collect();
+        let mut values = class_means(&averaged.select(&order), &labels, support.classes.len());
         for (class, prototype) in values.chunks_exact_mut(dim).enumerate() {
             let has_direction = match kind {
                 Prototypes::UnitMeanUnnormalised => norm(prototype) > 0.0,
@@ -162,6 +177,7 @@ impl Task {
             points: Features::from_finite(dim, values),
             gram: OnceLock::new(),
             prototype_dots: OnceLock::new(),
+            canonical: OnceLock::new(),
         })
     }
 
@@ -217,6 +233,7 @@ impl Task {
             points: self.points.select(&rows),
             gram: OnceLock::new(),
             prototype_dots: OnceLock::new(),
+            canonical: OnceLock::new(),
         })
     }
 
@@ -230,7 +247,50 @@ impl Task {
             points: Features::from_finite(self.dim(), [prototypes, queries.values()].concat()),
             gram: OnceLock::new(),
             prototype_dots: OnceLock::new(),
+            canonical: OnceLock::new(),
         }
+    }
+
+    /// Lets a method discover in an order that the content alone decides, for methods whose ties or random numbers go by the
+    /// order of items: so the same items in any order are sorted in the same way. Items of the same content are alike.
+    pub(crate) fn in_canonical_order(
+        &self,
+        discover: impl FnOnce(&Task) -> Result<Discovery, DiscoverError>,
+    ) -> Result<Discovery, DiscoverError> {
+        let canonical = self.canonical.get_or_init(|| self.canonical().map(Box::new));
+        match canonical {
+            None => discover(self),
+            Some(canonical) => Ok(discover(&canonical.task)?.put_back(&canonical.classes, &canonical.queries)),
+        }
+    }
+
+    /// The same task with classes by name, and examples and queries by content; none when it is in that order.
+    fn canonical(&self) -> Option<Canonical> {
+        let known = self.known();
+        let mut classes: Vec<usize> = (0..known).collect();
+        classes.sort_by_key(|&class| &self.classes[class]);
+        let mut number = vec![0; known];
+        classes.iter().enumerate().for_each(|(at, &class)| number[class] = at);
+        let mut examples = content_order(&self.support, 0);
+        examples.sort_by_key(|&example| number[self.support_labels[example]]);
+        let queries = content_order(&self.points, known);
+        let points: Vec<usize> = classes.iter().copied().chain(queries.iter().copied()).collect();
+        if points.is_sorted() && examples.is_sorted() {
+            return None;
+        }
+        Some(Canonical {
+            task: Self {
+                classes: classes.iter().map(|&class| self.classes[class].clone()).collect(),
+                support: self.support.select(&examples),
+                support_labels: examples.iter().map(|&at| number[self.support_labels[at]]).collect(),
+                points: self.points.select(&points),
+                gram: OnceLock::new(),
+                prototype_dots: OnceLock::new(),
+                canonical: OnceLock::new(),
+            },
+            classes,
+            queries: queries.into_iter().map(|point| point - known).collect(),
+        })
     }
 
     /// The number of examples of the class that has fewest.
@@ -310,6 +370,19 @@ impl Affinity {
     pub(crate) fn get(&self, point: usize, cluster: usize) -> f32 {
         self.values[point * self.point_step + cluster * self.cluster_step]
     }
+}
+
+/// The rows from the first on, sorted by their content.
+fn content_order(features: &Features, first: usize) -> Vec<usize> {
+    let mut rows: Vec<usize> = (first..features.rows()).collect();
+    rows.sort_by(|&a, &b| {
+        let values = features.row(a).iter().zip(features.row(b));
+        values
+            .map(|(a, b)| a.total_cmp(b))
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
+    });
+    rows
 }
 
 /// The mean row of every class, as a row-major matrix; a class without rows gets zeros.

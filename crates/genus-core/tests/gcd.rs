@@ -143,7 +143,7 @@ fn hidden_classes_never_tell_more_than_there_is() {
 
 #[test]
 fn estimates_put_the_labelled_items_right() {
-    let (task, _) = separable(4, 6, 5, 10, 2);
+    let (task, _) = separable(4, 6, 5, 10, 1);
     for how in [
         NumberOfCategories::Brent,
         NumberOfCategories::Smallest,

@@ -393,9 +393,11 @@ fn ties_go_to_the_smallest_pair_of_first_points() {
         ),
         |(way, queries, dim, seed)| {
             let mut rng = Rng::new(seed);
-            let codes: Vec<Vec<i64>> = (0..way + queries)
+            let mut codes: Vec<Vec<i64>> = (0..way + queries)
                 .map(|_| (0..dim).map(|_| if rng.below(2) == 0 { -1 } else { 1 }).collect())
                 .collect();
+            // Which points come first is a matter of their content.
+            codes[way..].sort();
             let rows: Vec<Vec<f32>> = codes
                 .iter()
                 .map(|code| code.iter().map(|&v| v as f32).collect())

@@ -121,12 +121,12 @@ pub struct AssignmentWriter {
 }
 
 impl AssignmentWriter {
-    /// Writes into a file that appears, or replaces the one that is there, when the writer is finished.
+    /// Writes into a file of a folder of results that appears, or replaces what is there, when the writer is finished.
     pub fn create(path: impl AsRef<Path>, format: Format) -> Result<Self, DataError> {
         let path = path.as_ref();
         Self::start(
             path.display().to_string(),
-            Output::File(AtomicFile::create(path)?),
+            Output::File(AtomicFile::create_own(path)?),
             format,
         )
     }
@@ -191,7 +191,7 @@ impl Encoder {
         Ok(match format {
             Format::Csv => {
                 let mut writer = csv::Writer::from_writer(out);
-                writer.write_record(COLUMNS)?;
+                writer.write_record(COLUMNS).map_err(from_csv)?;
                 Encoder::Csv(Box::new(writer))
             }
             Format::Jsonl => Encoder::Jsonl(out),
@@ -203,8 +203,9 @@ impl Encoder {
         match self {
             Encoder::Csv(writer) => {
                 let cells = row.cells();
-                writer.write_record(cells.iter().map(|cell| cell.as_bytes()))?;
-                Ok(())
+                writer
+                    .write_record(cells.iter().map(|cell| cell.as_bytes()))
+                    .map_err(from_csv)
             }
             Encoder::Jsonl(out) => {
                 let score = row.score;
@@ -338,6 +339,14 @@ impl ParquetEncoder {
 }
 
 /// The operating system's error where there is one, so that a broken pipe is still known as such.
+pub(crate) fn from_csv(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}
+
+/// The same for Parquet.
 pub(crate) fn into_io(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {

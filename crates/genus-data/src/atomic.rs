@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,19 +13,148 @@ use crate::error::DataError;
 
 /// The temporary files of this process that are neither committed nor removed.
 static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// The folders in which this process has looked for what others left.
+static COLLECTED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// How the names of temporary files end.
+const SUFFIX: &str = ".genus.tmp";
+/// How many letters before that make the name one that nobody has.
+const LETTERS: usize = 6;
 
 fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     // The set is whole after every operation, whatever happened to the thread that held it.
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// While this is kept, no file of this process is begun and none appears; see [`discard_unfinished`].
+pub struct Discarded(#[expect(dead_code, reason = "held for its lock")] MutexGuard<'static, BTreeSet<PathBuf>>);
+
 /// Deletes the temporary file of every [`AtomicFile`] that is not committed, for a process that is about to be ended by
-/// a signal.
-pub fn discard_unfinished() {
-    for path in std::mem::take(&mut *unfinished()) {
-        // Nothing is left to be done about a file that cannot be deleted.
-        let _ = fs::remove_file(path);
+/// a signal. Threads that still write are kept from beginning another as long as the result lives.
+pub fn discard_unfinished() -> Discarded {
+    let mut unfinished = unfinished();
+    for path in std::mem::take(&mut *unfinished) {
+        delete(&path);
     }
+    Discarded(unfinished)
+}
+
+/// Has a file deleted by [`discard_unfinished`].
+pub(crate) fn remember(path: &Path) {
+    unfinished().insert(path.to_owned());
+}
+
+/// Makes something that is then deleted by [`discard_unfinished`]; `make` gives its path as well.
+pub(crate) fn remembered<T>(make: impl FnOnce() -> io::Result<(T, PathBuf)>) -> io::Result<T> {
+    let mut unfinished = unfinished();
+    let (made, path) = make()?;
+    unfinished.insert(path);
+    Ok(made)
+}
+
+/// Deletes such a file or folder now.
+pub(crate) fn discard(path: &Path) {
+    let mut unfinished = unfinished();
+    unfinished.remove(path);
+    delete(path);
+}
+
+/// Deletes a file, or a folder and all that is in it. Nothing is left to be done about what cannot be deleted.
+fn delete(path: &Path) {
+    let _ = match fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
+        true => fs::remove_dir_all(path),
+        false => fs::remove_file(path),
+    };
+}
+
+/// Renames a file, unless the process is being ended.
+pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    let _unfinished = unfinished();
+    fs::rename(from, to)
+}
+
+/// Whether a path leads to this very file.
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::symlink_metadata(path)) {
+        #[cfg(unix)]
+        (Ok(open), Ok(named)) => {
+            use std::os::unix::fs::MetadataExt;
+            (open.dev(), open.ino()) == (named.dev(), named.ino())
+        }
+        #[cfg(not(unix))]
+        (Ok(_), Ok(_)) => true,
+        _ => false,
+    }
+}
+
+/// Opens a file of a folder that is ours; a link is refused, as it may lead anywhere.
+pub fn open_own(options: &mut OpenOptions, path: impl AsRef<Path>) -> io::Result<File> {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(options, libc::O_NOFOLLOW);
+    let path = path.as_ref();
+    options.open(path).map_err(|e| {
+        // The system's words speak of too many links.
+        match fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
+            true => io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is a link, which is not followed here; remove it",
+            ),
+            false => e,
+        }
+    })
+}
+
+/// Brings the names in a folder onto the disk.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    match File::open(folder)?.sync_all() {
+        // Some file systems do so by themselves and know no such request.
+        Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {}
+        result => result?,
+    }
+    #[cfg(not(unix))]
+    let _ = folder;
+    Ok(())
+}
+
+/// Deletes the temporary files that processes left in a folder when they were killed; once a folder and process.
+///
+/// A process holds a lock on each of its own, which ends with it: a file whose lock can be had is nobody's.
+fn collect_left(folder: &Path) {
+    if !cfg!(unix) {
+        // Locks elsewhere keep others from reading, and are not taken.
+        return;
+    }
+    let mut collected = COLLECTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !collected.insert(folder.to_owned()) {
+        return;
+    }
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| is_temporary(path))
+    {
+        let Ok(file) = open_own(OpenOptions::new().read(true), &path) else {
+            continue;
+        };
+        let regular = file.metadata().is_ok_and(|found| found.is_file());
+        if regular && file.try_lock().is_ok() && is_at(&file, &path) {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// Whether a name is one that [`AtomicFile`] gives.
+fn is_temporary(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let Some((target, letters)) = name.strip_suffix(SUFFIX).and_then(|rest| rest.rsplit_once('.')) else {
+        return false;
+    };
+    target.len() > 1
+        && target.starts_with('.')
+        && letters.len() == LETTERS
+        && letters.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
 /// A file being written under a temporary name beside its target, which it replaces on [`commit`](Self::commit).
@@ -38,22 +167,35 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Begins a file that is to appear at `path`.
+    /// Begins a file that is to appear at `path`. Where that is a link, it stays one: what it points to is replaced.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let found = fs::metadata(&target);
+        Self::begin(path, target, found.ok())
+    }
+
+    /// Begins a file of a folder that is ours, as it was made for results: a link in it is replaced and not followed, as it
+    /// may lead anywhere.
+    pub fn create_own(path: impl AsRef<Path>) -> Result<Self, DataError> {
+        let path = path.as_ref();
+        let found = fs::symlink_metadata(path).ok().filter(|found| !found.is_symlink());
+        Self::begin(path, path.to_owned(), found)
+    }
+
+    /// `found` is what is there already.
+    fn begin(path: &Path, target: PathBuf, found: Option<fs::Metadata>) -> Result<Self, DataError> {
         let failed = |source, way_out| DataError::Write {
             target: path.display().to_string(),
             source,
             way_out,
         };
-        // A link stays a link: what it points to is replaced.
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        match fs::metadata(&target) {
-            Ok(found) if found.is_dir() => {
+        match found {
+            Some(found) if found.is_dir() => {
                 return Err(failed(io::ErrorKind::IsADirectory.into(), "; name a file in it"));
             }
             // Renaming onto a device or a pipe would replace it for everyone.
-            Ok(found) if !found.is_file() => {
+            Some(found) if !found.is_file() => {
                 let source = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
                 return Err(failed(source, "; name a regular file, or write to the standard output"));
             }
@@ -67,14 +209,15 @@ impl AtomicFile {
         prefix.push(name);
         prefix.push(".");
         let mut builder = Builder::new();
-        builder.prefix(&prefix).suffix(".tmp");
+        builder.prefix(&prefix).suffix(SUFFIX).rand_bytes(LETTERS);
         #[cfg(unix)]
         {
             // What any new file gets: the umask takes its part from this.
             use std::os::unix::fs::PermissionsExt;
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
-        let file = builder.tempfile_in(folder).map_err(|e| {
+        collect_left(folder);
+        let file = temporary(&builder, folder).map_err(|e| {
             let way_out = match e.kind() {
                 io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "; create the folder first",
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
@@ -84,7 +227,6 @@ impl AtomicFile {
             };
             failed(plain(e), way_out)
         })?;
-        unfinished().insert(file.path().to_owned());
         Ok(Self {
             target,
             file: Some(BufWriter::with_capacity(256 << 10, file)),
@@ -102,10 +244,17 @@ impl AtomicFile {
         tempfile::tempfile_in(folder_of(&self.target)).map_err(|e| DataError::write(self.target.display(), plain(e)))
     }
 
-    /// Brings everything onto the disk and gives the file its name.
+    /// Brings everything onto the disk and gives the file its name, which is then on the disk as well.
     pub fn commit(self) -> Result<(), DataError> {
+        self.commit_with(&[])
+    }
+
+    /// The same for a file that others belong to: with it those are finished as well, and are not discarded any more.
+    pub(crate) fn commit_with(self, others: &[PathBuf]) -> Result<(), DataError> {
+        let target = self.target.clone();
         let persist = |file: NamedTempFile, target: &Path| file.persist(target).map(drop).map_err(|e| e.error);
-        self.finish(File::sync_all, persist)
+        self.finish(File::sync_all, persist, others)?;
+        sync_folder(folder_of(&target)).map_err(|e| DataError::write(target.display(), e))
     }
 
     /// Gives the file its name unless something has it already, which then stays and is the error.
@@ -114,13 +263,14 @@ impl AtomicFile {
     pub(crate) fn commit_new(self) -> Result<(), DataError> {
         let persist =
             |file: NamedTempFile, target: &Path| file.persist_noclobber(target).map(drop).map_err(|e| e.error);
-        self.finish(|_| Ok(()), persist)
+        self.finish(|_| Ok(()), persist, &[])
     }
 
     fn finish(
         mut self,
         settle: impl FnOnce(&File) -> io::Result<()>,
         persist: impl FnOnce(NamedTempFile, &Path) -> io::Result<()>,
+        others: &[PathBuf],
     ) -> Result<(), DataError> {
         let Some(writer) = self.file.take() else { return Ok(()) };
         let target = self.target.clone();
@@ -133,7 +283,11 @@ impl AtomicFile {
             if !unfinished.remove(&temporary) {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            persist(file, &self.target)
+            persist(file, &self.target)?;
+            others.iter().for_each(|other| {
+                unfinished.remove(other);
+            });
+            Ok(())
         });
         unfinished().remove(&temporary);
         written.map_err(failed)
@@ -174,8 +328,25 @@ impl Drop for AtomicFile {
     }
 }
 
+/// A new temporary file that is locked and will be discarded.
+fn temporary(builder: &Builder, folder: &Path) -> io::Result<NamedTempFile> {
+    let mut unfinished = unfinished();
+    loop {
+        let file = builder.tempfile_in(folder)?;
+        if cfg!(unix) {
+            // Where there are no locks, nobody can have one and nothing is collected.
+            let _ = file.as_file().lock();
+        }
+        // Before it was locked it looked like one that was left.
+        if is_at(file.as_file(), file.path()) {
+            unfinished.insert(file.path().to_owned());
+            return Ok(file);
+        }
+    }
+}
+
 /// The folder that a file is in.
-fn folder_of(path: &Path) -> &Path {
+pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

@@ -2,10 +2,13 @@
 //!
 //! `features/<hash of the encoder>/` below the root has `encoder.txt`, the encoder's text, and segments. A segment is a
 //! head and then records of one length: the key, the row, a checksum over both. Every process appends to a segment of
-//! its own and nobody changes another's, so any number of processes may share a cache; a record that was cut off or
-//! damaged is one that is not there.
+//! its own, which it holds a lock on, and nobody changes another's, so any number of processes may share a cache; a record
+//! that was cut off or damaged is one that is not there.
+//!
+//! Segments that nobody appends to any more are merged, always several of about the same size, so that there are a few for
+//! every power of eight, however many processes there were.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::atomic::AtomicFile;
+use crate::atomic::{self, AtomicFile};
 use crate::error::DataError;
 
 const FEATURES: &str = "features";
@@ -30,6 +33,15 @@ const CHECKSUM: usize = 8;
 const PENDING_RECORDS: u64 = 64;
 /// Bytes of records that are held back at most.
 const PENDING_BYTES: usize = 1 << 20;
+
+/// So many segments of about the same size become one.
+const MERGED: usize = 8;
+/// So many at most, as all of them are open meanwhile.
+const MERGED_AT_ONCE: usize = 64;
+/// Segments that stay open between reads.
+const KEPT_OPEN: usize = 16;
+/// How often a folder is listed again because a segment has gone since.
+const LISTINGS: usize = 5;
 
 /// The longest text of an encoder that is read back.
 const MAX_ENCODER: u64 = 1 << 20;
@@ -50,7 +62,7 @@ pub struct FeatureCache {
     encoder: String,
     dim: usize,
     /// The segments that were there on opening.
-    segments: Vec<Segment>,
+    segments: Vec<Found>,
     index: RwLock<HashMap<[u8; KEY], Location>>,
     own: Mutex<Own>,
 }
@@ -108,24 +120,43 @@ impl FeatureCache {
             own: Mutex::default(),
         };
         cache.prepare_folder()?;
+        // Without it the cache is slower and as good.
+        let _ = merge(&cache.folder, dim);
+        for listing in 1..=LISTINGS {
+            if cache.index_segments(listing == LISTINGS)? {
+                break;
+            }
+        }
+        Ok(cache)
+    }
+
+    /// Finds out which records there are; whether all segments were there that were listed, unless that does not matter.
+    fn index_segments(&mut self, in_any_case: bool) -> Result<bool, DataError> {
+        self.segments.clear();
         let mut index = HashMap::new();
-        for (path, _) in files(&cache.folder)?.into_iter().filter(|(path, _)| is_segment(path)) {
-            // Whoever clears the cache at this moment is right.
-            let Ok(file) = File::open(&path) else { continue };
-            let segment = Segment::new(file);
-            if segment.dim() != Some(dim) {
+        for (path, _) in files(&self.folder)?.into_iter().filter(|(path, _)| is_segment(path)) {
+            let segment = match Segment::open(&path) {
+                Ok(segment) => segment,
+                // Merged by another process, or cleared: whoever clears the cache at this moment is right.
+                Err(e) if e.kind() == io::ErrorKind::NotFound && !in_any_case => return Ok(false),
+                Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => continue,
+                // Too many open files, say. What cannot be read now is not missing.
+                Err(source) => return Err(DataError::Read { path, source }),
+            };
+            if segment.dim() != Some(self.dim) {
                 continue;
             }
-            let number = cache.segments.len() as u32;
+            let number = self.segments.len() as u32;
             // Later segments win, as they were written by those who found the earlier record damaged.
-            segment.for_each_key(dim, |record, key| {
+            segment.for_each_key(self.dim, |record, key| {
                 let segment = number;
                 index.insert(key, Location::Found { segment, record });
             });
-            cache.segments.push(segment);
+            let open = (self.segments.len() < KEPT_OPEN).then_some(segment);
+            self.segments.push(Found { path, open });
         }
-        cache.index = RwLock::new(index);
-        Ok(cache)
+        self.index = RwLock::new(index);
+        Ok(true)
     }
 
     /// The features of an image, when they are there and whole.
@@ -244,7 +275,7 @@ impl FeatureCache {
         })?;
         let path = self.folder.join(ENCODER);
         if !path.exists() {
-            let mut file = AtomicFile::create(&path)?;
+            let mut file = AtomicFile::create_own(&path)?;
             file.write_all(self.encoder.as_bytes())
                 .map_err(|e| DataError::write(path.display(), e))?;
             return file.commit();
@@ -321,6 +352,22 @@ pub fn default_root() -> Option<PathBuf> {
         .or_else(system)
 }
 
+/// A segment that was there on opening.
+struct Found {
+    path: PathBuf,
+    /// None of more than a few, which are opened when they are read.
+    open: Option<Segment>,
+}
+
+impl Found {
+    fn read(&self, record: u64, into: &mut [u8]) -> io::Result<()> {
+        match &self.open {
+            Some(segment) => segment.read(record, into),
+            None => Segment::open(&self.path)?.read(record, into),
+        }
+    }
+}
+
 /// A file of records.
 struct Segment {
     #[cfg(unix)]
@@ -332,28 +379,35 @@ struct Segment {
 impl Segment {
     /// A new segment under a name that nobody else has.
     fn create(folder: &Path, dim: usize) -> io::Result<Self> {
-        let features = u32::try_from(dim).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let mut head = MARK.to_vec();
-        head.extend(features.to_le_bytes());
+        let head = head(dim)?;
         let process = std::process::id();
         loop {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             // The time comes first, so that names sort as the segments were begun.
-            let name = format!("{:024x}-{process}.{SEGMENT}", now.as_nanos());
-            let created = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create_new(true)
-                .open(folder.join(name));
+            let path = folder.join(format!("{:024x}-{process}.{SEGMENT}", now.as_nanos()));
+            let created = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
             match created {
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
                 created => {
-                    let segment = Self::new(created?);
+                    let file = created?;
+                    if cfg!(unix) {
+                        // Where there are no locks, nothing is merged.
+                        let _ = file.lock();
+                    }
+                    // Before it was locked it looked like one that nobody appends to.
+                    if !atomic::is_at(&file, &path) {
+                        continue;
+                    }
+                    let segment = Self::new(file);
                     segment.write_at(&head, 0)?;
                     return Ok(segment);
                 }
             }
         }
+    }
+
+    fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self::new(File::open(path)?))
     }
 
     /// The number of features of its rows; `None` when it is no segment.
@@ -427,6 +481,88 @@ impl Segment {
     fn file(&self) -> MutexGuard<'_, File> {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Merges the segments that nobody appends to, where there are several of about the same size.
+fn merge(folder: &Path, dim: usize) -> Result<(), DataError> {
+    if !cfg!(unix) {
+        // Locks elsewhere keep others from reading.
+        return Ok(());
+    }
+    loop {
+        let mut classes: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
+        for (path, length) in files(folder)?.into_iter().filter(|(path, _)| is_segment(path)) {
+            let records = length.saturating_sub(HEAD) / record_length(dim) as u64;
+            let class = records.max(1).ilog(MERGED as u64);
+            classes.entry(class).or_default().push(path);
+        }
+        let mut merged = false;
+        for paths in classes.values().filter(|paths| paths.len() >= MERGED) {
+            merged |= merge_some(folder, dim, paths)?;
+        }
+        if !merged {
+            return Ok(());
+        }
+    }
+}
+
+/// Makes one segment of some, leaving out those that are in use; whether there were enough of them.
+fn merge_some(folder: &Path, dim: usize, paths: &[PathBuf]) -> Result<bool, DataError> {
+    let read_failed = |path: &Path, source| DataError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let mut sources = Vec::new();
+    for path in paths {
+        let Ok(file) = File::open(path) else { continue };
+        // Locked until they are gone, so that nobody else merges them.
+        let is_idle = file.try_lock().is_ok() && atomic::is_at(&file, path);
+        let segment = Segment::new(file);
+        let is_ours = segment.dim() == Some(dim) || segment.length().is_ok_and(|length| length < HEAD);
+        if is_idle && is_ours {
+            sources.push((path, segment));
+        }
+        if sources.len() == MERGED_AT_ONCE {
+            break;
+        }
+    }
+    if sources.len() < MERGED {
+        return Ok(false);
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let name = format!("{:024x}-{}.{SEGMENT}", now.as_nanos(), std::process::id());
+    let target = folder.join(name);
+    let write_failed = |e| DataError::write(target.display(), e);
+    let mut file = AtomicFile::create_own(&target)?;
+    file.write_all(&head(dim).map_err(write_failed)?)
+        .map_err(write_failed)?;
+    let mut record = vec![0; record_length(dim)];
+    let mut written = HashSet::new();
+    for (path, segment) in &sources {
+        let mut keys = Vec::new();
+        segment.for_each_key(dim, |at, key| keys.push((at, key)));
+        for (at, key) in keys {
+            segment.read(at, &mut record).map_err(|e| read_failed(path, e))?;
+            // Only what is whole, and only once.
+            if decode(&key, &record).is_some() && written.insert(key) {
+                file.write_all(&record).map_err(write_failed)?;
+            }
+        }
+    }
+    file.commit()?;
+    for (path, _) in &sources {
+        // One that stays is merged again.
+        let _ = fs::remove_file(path);
+    }
+    Ok(true)
+}
+
+/// The head of a segment.
+fn head(dim: usize) -> io::Result<Vec<u8>> {
+    let features = u32::try_from(dim).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut head = MARK.to_vec();
+    head.extend(features.to_le_bytes());
+    Ok(head)
 }
 
 fn record_length(dim: usize) -> usize {

@@ -3,8 +3,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Display;
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -15,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::atomic::AtomicFile;
 use crate::error::DataError;
 use crate::fingerprint::fingerprint;
+use crate::whole::read_whole;
 
 const FORMAT: &str = "genus calibration 2";
 /// The key of the text in the metadata.
@@ -89,12 +89,7 @@ pub fn read_calibration(path: impl AsRef<Path>) -> Result<(Calibration, Calibrat
     if path.is_dir() {
         return Err(DataError::Directory { path: path.to_owned() });
     }
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    let length = file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if length as u64 > MOST_BYTES {
-        return Err(not_one(path, &"it is too large"));
-    }
+    let bytes = read_whole(path, MOST_BYTES).map_err(unreadable)?;
     from_bytes(path, &bytes)
 }
 

@@ -218,6 +218,14 @@ pub enum DataError {
         /// What to do about it.
         way_out: String,
     },
+    /// A folder that another process is changing.
+    #[error("{} is in use by {holder}; wait until it is done and try again", folder.display())]
+    Locked {
+        /// The folder.
+        folder: PathBuf,
+        /// Who changes it.
+        holder: String,
+    },
     /// A file that cannot be deleted.
     #[error("cannot delete {}: {source}; delete it yourself or ask its owner to", path.display())]
     Delete {

@@ -11,6 +11,7 @@ use std::vec;
 
 use crate::error::DataError;
 use crate::table::extension;
+use crate::whole::is_shortage;
 pub use manifest::{ManifestFormat, list_manifest, read_manifest};
 
 /// How the names of images end.
@@ -118,6 +119,7 @@ pub(crate) fn walk(root: &Path) -> Result<ImageList, DataError> {
                 skip(format!("the link leads nowhere ({e})"));
                 continue;
             }
+            Err(e) if is_shortage(&e) => return Err(failed(e)),
             Err(e) => {
                 skip(e.to_string());
                 continue;
@@ -130,6 +132,8 @@ pub(crate) fn walk(root: &Path) -> Result<ImageList, DataError> {
                     list.skipped.push((entry, reason));
                 }
                 Ok(below) => branch.push(below),
+                // What cannot be looked at for want of file handles is not to be left out.
+                Err(source) if is_shortage(&source) => return Err(DataError::Read { path: entry, source }),
                 Err(e) => list.skipped.push((entry, e.to_string())),
             }
         } else if has_image_extension(&entry) {

@@ -45,6 +45,18 @@ pub struct SortedItem {
 }
 
 impl SortedItem {
+    /// An item whose file is not known yet.
+    pub fn new(row: &AssignmentRow) -> Self {
+        Self {
+            id: row.id.to_owned(),
+            path: PathBuf::new(),
+            category: row.category.to_owned(),
+            kind: row.kind,
+            score: row.score,
+            scene: row.scene,
+        }
+    }
+
     /// The same as a row of the assignments.
     pub fn row(&self) -> AssignmentRow<'_> {
         AssignmentRow {
@@ -437,7 +449,7 @@ fn symbolic_link(source: &Path, target: &Path) -> io::Result<()> {
 
 fn copy(source: &Path, target: &Path) -> Result<(), SortError> {
     let mut from = look(source, File::open(source))?;
-    let mut to = AtomicFile::create(target)?;
+    let mut to = AtomicFile::create_own(target)?;
     io::copy(&mut from, &mut to).map_err(|e| DataError::write(target.display(), e))?;
     to.commit_new().map_err(|error| match error {
         DataError::Write { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => taken(target),

@@ -14,7 +14,7 @@ pub(crate) mod lines;
 mod npy;
 mod npz;
 pub(crate) mod parquet;
-mod rows;
+pub(crate) mod rows;
 mod safetensors;
 pub(crate) mod source;
 mod writer;
@@ -29,6 +29,7 @@ use std::path::Path;
 use genus_core::{FeatureError, Features};
 
 use crate::error::{DataError, Place};
+use crate::whole::refuse_device;
 pub use column::for_each_cell;
 pub use encoder::same_encoder;
 use source::{Block, Origin, Source};
@@ -160,9 +161,12 @@ impl TableReader {
             _ => return Err(DataError::UnknownFormat { path: path.to_owned() }),
         };
         let file = File::open(path).map_err(|e| origin.io(e))?;
-        if file.metadata().map_err(|e| origin.io(e))?.is_dir() {
+        let found = file.metadata().map_err(|e| origin.io(e))?;
+        if found.is_dir() {
             return Err(DataError::Directory { path: path.to_owned() });
         }
+        // A device may have no end.
+        refuse_device(&found).map_err(|e| origin.io(e))?;
         let source = open(origin.clone(), file)?;
         if source.rows() == Some(0) {
             return Err(DataError::NoRows { path: path.to_owned() });

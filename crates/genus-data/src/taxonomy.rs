@@ -1,19 +1,32 @@
 //! A taxonomy on disk: `taxonomy.toml`, which a person can read, `centres.safetensors` and, when a calibration judges what
-//! is assigned, `calibration.safetensors`.
+//! is assigned, `calibration.safetensors`. One that grows has further files: `waiting.npz`, `joined.csv` and
+//! `items.safetensors`.
+//!
+//! `taxonomy.toml` knows the others by their content, so that it alone decides which taxonomy the folder has. A change writes
+//! the others beside those that are there, as `.next.<name>`, then replaces `taxonomy.toml`, which is the one moment when the
+//! folder changes, and then gives the others their names. Whoever reads takes what `taxonomy.toml` asks for under either name;
+//! whoever changes the folder next finishes what was left, or throws away what never came about.
 
+mod folder;
+
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use genus_core::{Features, Kind, Taxonomy, TaxonomyEntry};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 
-use crate::atomic::AtomicFile;
 use crate::calibration::{self, CalibrationOrigin};
 use crate::error::DataError;
 use crate::fingerprint::fingerprint;
+use crate::items::KnownItems;
+use crate::table::{Table, read_table};
+use crate::whole::{MOST_TENSORS, MOST_TEXT, read_whole};
+
+pub use folder::{Beside, TaxonomyFolder};
 
 const FORMAT: &str = "genus taxonomy 1";
 /// The format of a taxonomy with a calibration, in whose space the centres are.
@@ -21,6 +34,15 @@ const CALIBRATED: &str = "genus taxonomy 2";
 const TOML: &str = "taxonomy.toml";
 const CENTRES: &str = "centres.safetensors";
 const CALIBRATION: &str = "calibration.safetensors";
+const WAITING: &str = "waiting.npz";
+const JOINED: &str = "joined.csv";
+const ITEMS: &str = "items.safetensors";
+/// The files that may belong to a `taxonomy.toml`.
+const BESIDE: [&str; 5] = [CENTRES, CALIBRATION, WAITING, JOINED, ITEMS];
+
+/// How often a folder is read that changes while it is read, and how long it is left alone in between.
+const TRIES: usize = 5;
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// How a taxonomy was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,8 +82,37 @@ struct File {
     /// The same of the calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     calibration: Option<String>,
+    /// The same of what a taxonomy that grows has besides, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    beside: BTreeMap<String, String>,
     made: Origin,
     category: Vec<Entry>,
+}
+
+/// Whether a file belongs to a taxonomy.
+#[derive(Clone, Copy, PartialEq)]
+enum Belongs<'a> {
+    No,
+    /// It does, with this mark.
+    Marked(&'a str),
+    /// It does, and is of a release that did not mark it.
+    Unmarked,
+}
+
+impl File {
+    fn belongs(&self, name: &str) -> Belongs<'_> {
+        let mark = match name {
+            CENTRES => Some(&self.centres),
+            CALIBRATION => self.calibration.as_ref(),
+            other => self.beside.get(other),
+        };
+        let is_unmarked = self.beside.is_empty() && self.made.growing.is_some() && [WAITING, JOINED].contains(&name);
+        match mark {
+            Some(mark) => Belongs::Marked(mark),
+            None if is_unmarked => Belongs::Unmarked,
+            None => Belongs::No,
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -76,32 +127,35 @@ struct Entry {
     agreement: Option<f64>,
 }
 
-/// Writes a taxonomy into a folder that exists.
+/// Writes a taxonomy into a folder that exists; the one that is there is replaced in one step.
 pub fn write_taxonomy(folder: impl AsRef<Path>, taxonomy: &Taxonomy, made: &Origin) -> Result<(), DataError> {
-    let folder = folder.as_ref();
+    TaxonomyFolder::open(folder)?.write(taxonomy, made, None)
+}
+
+/// A taxonomy as its files: `taxonomy.toml`, without what a growing one has besides, and the bytes of the others.
+fn to_files(
+    folder: &Path,
+    taxonomy: &Taxonomy,
+    made: &Origin,
+) -> Result<(File, Vec<(&'static str, Vec<u8>)>), DataError> {
     let centres = taxonomy.centres();
     let bytes: Vec<u8> = centres.values().iter().flat_map(|v| v.to_le_bytes()).collect();
-    let centres_path = folder.join(CENTRES);
-    let unwritable = |path: &Path, source| DataError::Write {
-        target: path.display().to_string(),
-        source,
-        way_out: "",
-    };
+    let unwritable = |name, source| DataError::write(folder.join(name).display(), source);
     let tensor = TensorView::new(Dtype::F32, vec![centres.rows(), centres.dim()], &bytes)
         .and_then(|view| safetensors::serialize([("centres", view)], None))
-        .map_err(|e| unwritable(&centres_path, std::io::Error::other(e)))?;
-    let calibration_path = folder.join(CALIBRATION);
+        .map_err(|e| unwritable(CENTRES, std::io::Error::other(e)))?;
     let calibration = taxonomy
         .calibration()
         .map(|calibration| calibration::to_bytes(calibration, &origin_of_calibration(made)))
         .transpose()
-        .map_err(|e| unwritable(&calibration_path, e))?;
+        .map_err(|e| unwritable(CALIBRATION, e))?;
     let members = taxonomy.members();
     let file = File {
         format: calibration.as_ref().map_or(FORMAT, |_| CALIBRATED).to_owned(),
         features: centres.dim(),
         centres: fingerprint(&tensor),
         calibration: calibration.as_ref().map(fingerprint),
+        beside: BTreeMap::new(),
         made: made.clone(),
         category: taxonomy
             .entries()
@@ -116,20 +170,9 @@ pub fn write_taxonomy(folder: impl AsRef<Path>, taxonomy: &Taxonomy, made: &Orig
             })
             .collect(),
     };
-    let toml_path = folder.join(TOML);
-    let text = toml::to_string(&file).map_err(|e| unwritable(&toml_path, std::io::Error::other(e)))?;
-    let files = [
-        Some((centres_path, tensor)),
-        calibration.map(|bytes| (calibration_path, bytes)),
-        Some((toml_path, text.into_bytes())),
-    ];
-    let mut finished = Vec::new();
-    for (path, bytes) in files.into_iter().flatten() {
-        let mut file = AtomicFile::create(&path)?;
-        file.write_all(&bytes).map_err(|e| unwritable(&path, e))?;
-        finished.push(file);
-    }
-    finished.into_iter().try_for_each(AtomicFile::commit)
+    let mut files = vec![(CENTRES, tensor)];
+    files.extend(calibration.map(|bytes| (CALIBRATION, bytes)));
+    Ok((file, files))
 }
 
 /// How a taxonomy's calibration was made: as is said, or with the taxonomy.
@@ -145,32 +188,133 @@ fn origin_of_calibration(made: &Origin) -> CalibrationOrigin {
 /// Reads a taxonomy from its folder.
 pub fn read_taxonomy(folder: impl AsRef<Path>) -> Result<(Taxonomy, Origin), DataError> {
     let folder = folder.as_ref();
-    let toml_path = folder.join(TOML);
-    let centres_path = folder.join(CENTRES);
-    let wrong = |path: &Path, problem: String| DataError::Malformed {
-        path: path.to_owned(),
-        problem,
+    read_settled(folder, |file| assemble(folder, file))
+}
+
+/// A taxonomy and what it needs to grow further.
+#[derive(Debug)]
+pub struct GrowingTaxonomy {
+    /// The categories.
+    pub taxonomy: Taxonomy,
+    /// How it was made.
+    pub made: Origin,
+    /// What it has beside it.
+    pub growth: Growth,
+}
+
+/// What a taxonomy that grows has beside it.
+#[derive(Debug)]
+pub struct Growth {
+    /// The items that wait, if any do.
+    pub waiting: Option<Table>,
+    /// The items that it has grown by.
+    pub items: KnownItems,
+}
+
+/// Reads a taxonomy, what waits for it and what it has grown by.
+pub fn read_growing(folder: impl AsRef<Path>) -> Result<GrowingTaxonomy, DataError> {
+    let folder = folder.as_ref();
+    read_settled(folder, |file| {
+        let items = match file.belongs(ITEMS) {
+            Belongs::Marked(mark) => {
+                let (path, bytes) = read_belonging(folder, ITEMS, mark)?;
+                KnownItems::from_bytes(&path, &bytes, file.category.len())?
+            }
+            _ => KnownItems::default(),
+        };
+        let waiting = read_waiting(folder, &file)?;
+        let (taxonomy, made) = assemble(folder, file)?;
+        Ok(GrowingTaxonomy {
+            taxonomy,
+            made,
+            growth: Growth { waiting, items },
+        })
+    })
+}
+
+/// The items that wait.
+fn read_waiting(folder: &Path, file: &File) -> Result<Option<Table>, DataError> {
+    let count = file.made.growing.map_or(0, |growing| growing.waiting);
+    if count == 0 {
+        return Ok(None);
+    }
+    let table = match file.belongs(WAITING) {
+        Belongs::Marked(mark) => {
+            let (path, _) = read_belonging(folder, WAITING, mark)?;
+            let table = read_table(path)?.table;
+            // It may have been replaced when it was read.
+            read_belonging(folder, WAITING, mark)?;
+            table
+        }
+        _ => read_table(folder.join(WAITING))?.table,
     };
-    let text = String::from_utf8(read(&toml_path)?).map_err(|e| wrong(&toml_path, e.to_string()))?;
-    let file: File = toml::from_str(&text).map_err(|e| wrong(&toml_path, e.to_string()))?;
+    if table.len() == count {
+        return Ok(Some(table));
+    }
+    let problem = format!(
+        "it has {} items, but {count} wait for the taxonomy beside it; bring back the files that belong together, or set \
+         `waiting = 0` in {TOML} to go on without them",
+        table.len()
+    );
+    Err(wrong(&folder.join(WAITING), problem))
+}
+
+/// Reads what belongs to the `taxonomy.toml` of a folder. What does not come out right is read again, as another process may
+/// have changed the folder meanwhile.
+fn read_settled<T>(folder: &Path, read: impl Fn(File) -> Result<T, DataError>) -> Result<T, DataError> {
+    let path = folder.join(TOML);
+    let once = || parse(&path, &read_named(&path, MOST_TEXT)?).and_then(&read);
+    let mut found = once();
+    for _ in 1..TRIES {
+        if found.is_ok() {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+        found = once();
+    }
+    found
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<File, DataError> {
+    let text = std::str::from_utf8(bytes).map_err(|e| wrong(path, e.to_string()))?;
+    let file: File = toml::from_str(text).map_err(|e| wrong(path, e.to_string()))?;
     if ![FORMAT, CALIBRATED].contains(&file.format.as_str()) {
         let problem = format!(
             "its format is `{}`, and this version reads `{FORMAT}` and `{CALIBRATED}`",
             file.format
         );
-        return Err(wrong(&toml_path, problem));
+        return Err(wrong(path, problem));
     }
-    let read_half = |path: &PathBuf, mark: &str| {
-        let bytes = read(path)?;
-        match fingerprint(&bytes) == mark {
-            true => Ok(bytes),
-            false => Err(wrong(
-                path,
-                format!("it does not belong to the {TOML} beside it; run `genus discover` again"),
-            )),
+    Ok(file)
+}
+
+/// A file that belongs to a `taxonomy.toml`, under the name that it has or the one that it had before.
+fn read_belonging(folder: &Path, name: &str, mark: &str) -> Result<(PathBuf, Vec<u8>), DataError> {
+    let (path, next) = (folder.join(name), folder::next(folder, name));
+    // Once more under the first name: it may have got it in between.
+    for path in [&path, &next, &path] {
+        if let Ok(bytes) = read_whole(path, MOST_TENSORS)
+            && fingerprint(&bytes) == mark
+        {
+            return Ok((path.clone(), bytes));
         }
-    };
-    let bytes = read_half(&centres_path, &file.centres)?;
+    }
+    read_named(&path, MOST_TENSORS)?;
+    let problem = format!("it does not belong to the {TOML} beside it; run `genus discover` again");
+    Err(wrong(&path, problem))
+}
+
+fn wrong(path: &Path, problem: String) -> DataError {
+    DataError::Malformed {
+        path: path.to_owned(),
+        problem,
+    }
+}
+
+/// The taxonomy that a `taxonomy.toml` and the files that belong to it are.
+fn assemble(folder: &Path, file: File) -> Result<(Taxonomy, Origin), DataError> {
+    let toml_path = folder.join(TOML);
+    let (centres_path, bytes) = read_belonging(folder, CENTRES, &file.centres)?;
     let tensors = SafeTensors::deserialize(&bytes).map_err(|e| wrong(&centres_path, e.to_string()))?;
     let tensor = tensors
         .tensor("centres")
@@ -217,8 +361,8 @@ pub fn read_taxonomy(folder: impl AsRef<Path>) -> Result<(Taxonomy, Origin), Dat
     match (file.format == CALIBRATED, &file.calibration) {
         (false, None) => {}
         (true, Some(mark)) => {
-            let path = folder.join(CALIBRATION);
-            let (calibration, origin) = calibration::from_bytes(&path, &read_half(&path, mark)?)?;
+            let (path, bytes) = read_belonging(folder, CALIBRATION, mark)?;
+            let (calibration, origin) = calibration::from_bytes(&path, &bytes)?;
             taxonomy = taxonomy
                 .with_calibration(Arc::new(calibration), members)
                 .map_err(|e| wrong(&toml_path, e.to_string()))?;
@@ -232,15 +376,16 @@ pub fn read_taxonomy(folder: impl AsRef<Path>) -> Result<(Taxonomy, Origin), Dat
     Ok((taxonomy, made))
 }
 
-fn read(path: &PathBuf) -> Result<Vec<u8>, DataError> {
-    fs::read(path).map_err(|source| match source.kind() {
+/// The bytes of a file that has to be there.
+fn read_named(path: &Path, most: u64) -> Result<Vec<u8>, DataError> {
+    read_whole(path, most).map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound => DataError::Malformed {
-            path: path.clone(),
+            path: path.to_owned(),
             problem: "there is no such file; `genus discover … --out DIR` makes the folder that belongs here"
                 .to_owned(),
         },
         _ => DataError::Read {
-            path: path.clone(),
+            path: path.to_owned(),
             source,
         },
     })

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use common::assert_mentions;
-use genus_data::{AtomicFile, discard_unfinished};
+use genus_data::{AtomicFile, discard_unfinished, open_own};
 
 /// `discard_unfinished` works on all files of the process, so the tests take turns.
 fn turn() -> MutexGuard<'static, ()> {
@@ -60,7 +60,7 @@ fn unfinished_files_can_be_discarded_from_outside() {
     let mut file = AtomicFile::create(folder.path().join("out")).unwrap();
     file.write_all(b"half").unwrap();
     assert_eq!(names(&folder).len(), 2);
-    std::thread::spawn(discard_unfinished).join().unwrap();
+    std::thread::spawn(|| drop(discard_unfinished())).join().unwrap();
     assert_eq!(names(&folder), ["done"]);
     // What was discarded cannot appear any more.
     let message = file.commit().unwrap_err().to_string();
@@ -98,6 +98,61 @@ fn a_target_that_becomes_unusable_leaves_nothing() {
     std::fs::create_dir(&path).unwrap();
     assert_mentions(&file.commit().unwrap_err().to_string(), &["cannot write", "out"]);
     assert_eq!(names(&folder), ["out"]);
+}
+
+#[test]
+fn what_a_killed_process_left_is_collected() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, "half").unwrap();
+        std::fs::File::open(path).unwrap()
+    };
+    write(".out.csv.a1B2c3.genus.tmp");
+    write(".other.x.a1B2c3.genus.tmp");
+    // One of a process that lives, and what others call theirs.
+    let living = write(".out.csv.d4E5f6.genus.tmp");
+    living.lock().unwrap();
+    let others = [
+        ".out.csv.a1B2c3.tmp",
+        "out.csv.a1B2c3.genus.tmp",
+        ".out.csv.long-name.genus.tmp",
+    ];
+    others.iter().for_each(|name| drop(write(name)));
+    AtomicFile::create(folder.path().join("out.csv"))
+        .unwrap()
+        .commit()
+        .unwrap();
+    let mut left = names(&folder);
+    left.sort();
+    let mut expected: Vec<&str> = others.to_vec();
+    expected.extend([".out.csv.d4E5f6.genus.tmp", "out.csv"]);
+    expected.sort();
+    match cfg!(unix) {
+        true => assert_eq!(left, expected),
+        false => assert_eq!(left.len(), expected.len() + 2),
+    }
+}
+
+#[test]
+fn nothing_is_begun_once_the_process_is_being_ended() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    let discarded = discard_unfinished();
+    let (send, began) = std::sync::mpsc::channel();
+    let begin = std::thread::spawn(move || {
+        let file = AtomicFile::create(path).unwrap();
+        send.send(()).unwrap();
+        drop(file);
+    });
+    // It waits for the end, which does not come here.
+    assert!(began.recv_timeout(std::time::Duration::from_millis(100)).is_err());
+    assert_eq!(names(&folder), [""; 0]);
+    drop(discarded);
+    began.recv().unwrap();
+    begin.join().unwrap();
 }
 
 #[cfg(unix)]
@@ -142,6 +197,26 @@ mod unix {
         let _turn = turn();
         let message = AtomicFile::create("/dev/null").err().unwrap().to_string();
         assert_mentions(&message, &["/dev/null", "not a regular file", "standard output"]);
+    }
+
+    #[test]
+    fn a_link_in_a_folder_of_ours_is_replaced() {
+        let _turn = turn();
+        let folder = tempfile::tempdir().unwrap();
+        let (link, target) = (folder.path().join("link"), folder.path().join("target"));
+        std::fs::write(&target, "somebody's").unwrap();
+        symlink(&target, &link).unwrap();
+        let mut options = std::fs::OpenOptions::new();
+        let refused = open_own(options.write(true).truncate(true), &link)
+            .unwrap_err()
+            .to_string();
+        assert_mentions(&refused, &["link", "remove it"]);
+        let mut file = AtomicFile::create_own(&link).unwrap();
+        file.write_all(b"ours").unwrap();
+        file.commit().unwrap();
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_file());
+        assert_eq!(std::fs::read_to_string(&link).unwrap(), "ours");
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "somebody's");
     }
 
     #[test]

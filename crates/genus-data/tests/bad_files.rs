@@ -182,9 +182,9 @@ fn json_lines_must_be_objects_with_an_embedding() {
 #[test]
 fn endless_lines_are_refused_without_reading_them_all() {
     let spaces = vec![b' '; 65 << 20];
-    assert_mentions(&refusal("f.jsonl", &spaces), &["line 1", "64 MiB"]);
+    assert_mentions(&refusal("f.jsonl", &spaces), &["line 1", "16 MiB"]);
     let quoted = [b"a\n1\n\"", &spaces[..]].concat();
-    assert_mentions(&refusal("f.csv", quoted), &["line 3", "64 MiB"]);
+    assert_mentions(&refusal("f.csv", quoted), &["line 3", "16 MiB"]);
 }
 
 #[test]
@@ -329,4 +329,39 @@ fn a_reader_can_move_to_another_thread() {
         .join()
         .unwrap();
     assert_eq!(table.len(), 5);
+}
+
+/// A few bytes may stand for any number of values; a row has a limit.
+#[test]
+fn rows_of_too_many_values_are_refused() {
+    use arrow_array::builder::{Float32Builder, ListBuilder};
+    use arrow_array::{ArrayRef, RecordBatch};
+    let mut lists = ListBuilder::new(Float32Builder::new());
+    lists.append_value(std::iter::repeat_n(Some(1.0), (1 << 20) + 1));
+    let batch = RecordBatch::try_from_iter([("embedding", std::sync::Arc::new(lists.finish()) as ArrayRef)]).unwrap();
+    let mut bytes = Vec::new();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    assert!(bytes.len() < 5000, "{}", bytes.len());
+    assert_mentions(
+        &refusal("f.parquet", bytes),
+        &["f.parquet", "1048577", "at most 1048576 features"],
+    );
+}
+
+/// Texts are padded to the longest of them, and padding compresses to nothing.
+#[test]
+fn long_texts_in_arrays_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f.npz");
+    let write = |id: String| {
+        let mut writer = genus_data::FeatureWriter::create(&path, 1, None, false).unwrap();
+        writer.write(&[id, "b".to_owned()], &[], &[1.0, 2.0]).unwrap();
+        writer.finish().unwrap();
+        genus_data::read_table(&path)
+    };
+    assert_eq!(write("a".repeat(1 << 16)).unwrap().table.ids[0].len(), 1 << 16);
+    let refused = write("a".repeat((1 << 16) + 1)).unwrap_err().to_string();
+    assert_mentions(&refused, &["ids", "262148 bytes", "at most 262144"]);
 }

@@ -301,3 +301,79 @@ fn the_root_comes_from_the_environment() {
     );
     assert_eq!(root(&[]), "Some(\"/home/me/.cache/genus\")");
 }
+
+#[cfg(unix)]
+#[test]
+fn many_processes_leave_few_segments() {
+    let root = tempfile::tempdir().unwrap();
+    let runs = 600;
+    for n in 0..runs {
+        let cache = open(root.path());
+        cache.put(&key(n), &row(n)).unwrap();
+        // At most seven for every power of eight, and the one that was just written.
+        drop(cache);
+        assert!(
+            segments(root.path()).len() <= 7 * 4 + 1,
+            "{}",
+            segments(root.path()).len()
+        );
+    }
+    let cache = open(root.path());
+    for n in 0..runs {
+        assert_eq!(cache.get(&key(n)).as_deref(), Some(&row(n)[..]));
+    }
+    let info = FeatureCache::info(root.path()).unwrap();
+    assert_eq!(info.encoders[0].images, u64::from(runs));
+}
+
+#[cfg(unix)]
+#[test]
+fn merging_leaves_what_is_in_use_and_what_is_not_ours() {
+    let root = filled(0..1);
+    // Somebody else's file, and processes that still append.
+    let folder = segments(root.path())[0].parent().unwrap().to_owned();
+    fs::write(folder.join("0.seg"), "not a segment of ours").unwrap();
+    let living: Vec<FeatureCache> = (1..30)
+        .map(|n| {
+            let cache = open(root.path());
+            cache.put(&key(n), &row(n)).unwrap();
+            cache.flush().unwrap();
+            cache
+        })
+        .collect();
+    assert_eq!(segments(root.path()).len(), 31);
+    // What they append later is found as well.
+    for (cache, n) in living.iter().zip(100..) {
+        cache.put(&key(n), &row(n)).unwrap();
+    }
+    drop(living);
+    let cache = open(root.path());
+    assert!(segments(root.path()).len() < 10, "{:?}", segments(root.path()));
+    for n in (0..30).chain(100..129) {
+        assert_eq!(cache.get(&key(n)).as_deref(), Some(&row(n)[..]), "{n}");
+    }
+    assert_eq!(fs::read(folder.join("0.seg")).unwrap(), b"not a segment of ours");
+}
+
+/// Damaged records are left out when segments are merged, and the whole one of the same image stays.
+#[cfg(unix)]
+#[test]
+fn merging_keeps_what_is_whole() {
+    let root = tempfile::tempdir().unwrap();
+    for n in 0..7 {
+        open(root.path()).put(&key(n), &row(n)).unwrap();
+    }
+    let first = &segments(root.path())[0];
+    let mut bytes = fs::read(first).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(first, bytes).unwrap();
+    // The same image is remembered again, which makes eight.
+    open(root.path()).put(&key(0), &row(0)).unwrap();
+    let cache = open(root.path());
+    assert_eq!(segments(root.path()).len(), 1);
+    for n in 0..7 {
+        assert_eq!(cache.get(&key(n)).as_deref(), Some(&row(n)[..]), "{n}");
+    }
+    assert_eq!(FeatureCache::info(root.path()).unwrap().encoders[0].images, 7);
+}

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use genus_core::episode::{Shape, ShortClasses};
 use genus_core::projection::Projection;
-use genus_data::{AtomicFile, DataError};
+use genus_data::{AtomicFile, DataError, MOST_TEXT, read_whole};
 use serde::{Deserialize, Serialize};
 
 use crate::charts::Figure;
@@ -201,7 +201,7 @@ impl Study {
             gained(bench, experiment)
         );
         let key = blake3::hash(text.as_bytes()).to_hex().to_string();
-        let before = fs::read(&path)
+        let before = read_whole(&path, MOST_TEXT)
             .ok()
             .and_then(|text| serde_json::from_slice::<Kept>(&text).ok());
         if let Some(kept) = before.filter(|kept| kept.key == key) {
@@ -404,7 +404,7 @@ fn write_file(path: &Path, text: &str) -> Result<(), LabError> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }
-    let mut file = AtomicFile::create(path)?;
+    let mut file = AtomicFile::create_own(path)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     file.commit()?;
     Ok(())

@@ -645,3 +645,113 @@ fn a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_state() {
     assert!(error.contains("after step 0") && error.contains("--lr"), "{error}");
     Training::resume(&run, &mut Ear::default()).unwrap();
 }
+
+/// The lines of the metrics without what depends on the clock.
+fn metrics(run: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines
+        .map(|mut line| {
+            line.as_object_mut().unwrap().remove("images_per_second");
+            line
+        })
+        .collect()
+}
+
+#[test]
+fn an_epoch_that_was_saved_and_not_judged_is_judged_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = images(folder.path(), 12, 5, true);
+    let settings = TrainingSettings {
+        epochs: 4,
+        ..settings(&root)
+    };
+    let [whole, cut] = ["whole", "cut"].map(|name| folder.path().join(name));
+    train(&settings, &whole, &mut Ear::default()).unwrap();
+    let steps_of_epoch = metrics(&whole)
+        .iter()
+        .filter(|line| line["epoch"] == 1 && line["loss"].is_f64())
+        .count() as u64;
+    // Stopped at the end of an epoch that is judged, and at the end of all.
+    for last in [2 * steps_of_epoch, 4 * steps_of_epoch] {
+        fs::remove_dir_all(&cut).ok();
+        let mut ear = Ear {
+            stop_after: Some(last),
+            ..Ear::default()
+        };
+        train(&settings, &cut, &mut ear).unwrap();
+        // A kill between the checkpoint and the judgement leaves everything but the last line, and no encoder.
+        let text = fs::read_to_string(cut.join("metrics.jsonl")).unwrap();
+        let (kept, judged) = text.trim_end().rsplit_once('\n').unwrap();
+        assert!(judged.contains("\"all\""), "{judged}");
+        fs::write(cut.join("metrics.jsonl"), format!("{kept}\n")).unwrap();
+        fs::remove_file(cut.join("encoder.toml")).ok();
+        let mut ear = Ear::default();
+        let outcome = resume(&cut, &mut ear).unwrap();
+        assert!(outcome.complete && outcome.validation.is_some());
+        assert_eq!(metrics(&cut), metrics(&whole));
+        let bytes = |run: &Path| fs::read(run.join("encoder.safetensors")).unwrap();
+        assert!(bytes(&cut) == bytes(&whole));
+        // It is judged once.
+        resume(&cut, &mut Ear::default()).unwrap();
+        assert_eq!(metrics(&cut), metrics(&whole));
+    }
+}
+
+#[test]
+fn a_folder_is_trained_in_by_one_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = images(folder.path(), 9, 5, true);
+    let run = folder.path().join("run");
+    let mut ear = Ear::default();
+    let training = Training::begin(settings(&root), &run, &mut ear).unwrap();
+    let refused = resume(&run, &mut Ear::default()).unwrap_err().to_string();
+    assert!(refused.contains("in use by process"), "{refused}");
+    drop(training);
+    resume(&run, &mut Ear::default()).unwrap();
+}
+
+/// What somebody else put into the folder of a run does not decide what is written to.
+#[cfg(unix)]
+#[test]
+fn links_in_a_run_are_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = images(folder.path(), 9, 5, true);
+    let run = folder.path().join("run");
+    let settings = TrainingSettings {
+        blocks: Blocks::Last(2),
+        cache_trunk: 2,
+        ..settings(&root)
+    };
+    drop(Training::begin(settings, &run, &mut Ear::default()).unwrap());
+    let victim = folder.path().join("victim");
+    fs::write(&victim, "precious").unwrap();
+    std::os::unix::fs::symlink(&victim, run.join("trunk.bin")).unwrap();
+    let refused = resume(&run, &mut Ear::default()).unwrap_err().to_string();
+    assert!(refused.contains("trunk.bin") && refused.contains("link"), "{refused}");
+    fs::remove_file(run.join("trunk.bin")).unwrap();
+    let names = [
+        "checkpoint.safetensors",
+        "metrics.jsonl",
+        "encoder.toml",
+        "encoder.safetensors",
+        "calibration.safetensors",
+    ];
+    let target = |name: &str| folder.path().join(format!("target of {name}"));
+    let mut before = Vec::new();
+    for name in names {
+        let path = run.join(name);
+        match path.exists() {
+            true => fs::rename(&path, target(name)).unwrap(),
+            false => fs::copy(&victim, target(name)).map(drop).unwrap(),
+        }
+        std::os::unix::fs::symlink(target(name), &path).unwrap();
+        before.push(fs::read(target(name)).unwrap());
+    }
+    assert!(resume(&run, &mut Ear::default()).unwrap().complete);
+    for (name, before) in names.iter().zip(before) {
+        assert!(fs::read(target(name)).unwrap() == before, "{name}");
+        assert!(fs::symlink_metadata(run.join(name)).unwrap().is_file(), "{name}");
+    }
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+}

@@ -106,7 +106,8 @@ enum Prepared {
 impl Embedding {
     /// Embeds the files in their order: `each` gets the features of one after the other, or why there are none.
     ///
-    /// Ends early when `each` gives an error, or when the network fails, which is told by `From<EncodeError>`.
+    /// Ends early when `each` gives an error, or when the network fails or the machine has too little left to read an image,
+    /// which is told by `From<EncodeError>`.
     pub fn run<E: From<EncodeError>>(
         &self,
         encoder: &dyn Encoder,
@@ -153,12 +154,12 @@ impl Embedding {
                     waiting.push((next, prepared));
                     next += 1;
                     if images == batch || waiting.len() == 2 * batch {
-                        flush(encoder, memory, std::mem::take(&mut waiting), &mut each)?;
+                        flush(encoder, files, memory, std::mem::take(&mut waiting), &mut each)?;
                         images = 0;
                     }
                 }
             }
-            flush(encoder, memory, waiting, &mut each)
+            flush(encoder, files, memory, waiting, &mut each)
         })
     }
 
@@ -184,6 +185,7 @@ impl Embedding {
 /// Sends what waits for the network through it, and everything on in its order.
 fn flush<E: From<EncodeError>>(
     encoder: &dyn Encoder,
+    files: &[ImageSource],
     memory: &dyn Memory,
     waiting: Vec<(usize, Prepared)>,
     each: &mut impl FnMut(usize, Result<Vec<f32>, ImageError>) -> Result<(), E>,
@@ -205,6 +207,11 @@ fn flush<E: From<EncodeError>>(
                 Ok(row.to_vec())
             }
             Prepared::Known(features) => Ok(features),
+            // The file may be good: to leave it out would be to lose it.
+            Prepared::Unusable(source) if source.is_shortage() => {
+                let path = files[at].path().to_owned();
+                return Err(EncodeError::Shortage { path, source }.into());
+            }
             Prepared::Unusable(error) => Err(error),
         };
         each(at, result)?;

@@ -67,4 +67,12 @@ pub enum EncodeError {
     /// The network gave a number that is not finite.
     #[error("the network gave NaN or an infinite number; the weights are damaged or not meant for this architecture")]
     NotFinite,
+    /// The machine has too little left to read an image that may well be good.
+    #[error("{}: {source}; close other programs, or raise the limits of this one (ulimit)", path.display())]
+    Shortage {
+        /// The image.
+        path: std::path::PathBuf,
+        /// What the operating system said.
+        source: crate::image::ImageError,
+    },
 }

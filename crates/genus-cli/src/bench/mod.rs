@@ -391,7 +391,7 @@ fn write(file: Option<AtomicFile>, text: &str) -> Result<(), Failure> {
 
 /// Times differ from run to run, so they stay out of the results.
 fn print_times(report: &Report, start: Instant) {
-    anstream::eprintln!(
+    say!(
         "\n{:.1} s in all. Time of an episode on one thread:",
         start.elapsed().as_secs_f64()
     );
@@ -400,7 +400,7 @@ fn print_times(report: &Report, start: Instant) {
         let pile = run.pile.as_ref().map(|pile| format!("{}: ", pile.name));
         let seen = run.stream.map(|stream| format!("{} items: ", stream.seen));
         let name = pile.or(seen).unwrap_or_default() + &run.title();
-        anstream::eprintln!("  {name:<24} {:8.3} ms", 1e3 * each);
+        say!("  {name:<24} {:8.3} ms", 1e3 * each);
     }
-    anstream::eprintln!("(The first method that needs the products of all points also pays for them.)");
+    say!("(The first method that needs the products of all points also pays for them.)");
 }

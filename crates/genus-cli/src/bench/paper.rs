@@ -192,9 +192,9 @@ pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
     let (new, before) = study.counts();
     if !global.quiet {
         for (what, why) in study.skipped() {
-            anstream::eprintln!("left out: {what}: {why}");
+            say!("left out: {what}: {why}");
         }
-        anstream::eprintln!("{new} experiments run, {before} were there already");
+        say!("{new} experiments run, {before} were there already");
     }
     output::print(&format!("{}\n", report.display()))
 }

@@ -122,7 +122,7 @@ fn of_paper(data: Dataset, source: &BenchSource) -> Result<Dataset, Failure> {
 pub(crate) fn of_set(set: &ImageSet, wanted: &Wanted) -> Result<Dataset, Failure> {
     if !wanted.global.quiet {
         for note in &set.notes {
-            anstream::eprintln!("{}: {note}", set.title);
+            say!("{}: {note}", set.title);
         }
     }
     let lists = ClassLists {

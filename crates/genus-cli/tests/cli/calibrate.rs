@@ -516,7 +516,7 @@ fn a_folder_that_cannot_be_written_is_said() {
 
 /// The same folder with a taxonomy of the first six of the ten classes in `result`, and the items of all ten, those of six first
 /// seen again, in `more.csv`.
-fn with_more() -> Folder {
+pub(crate) fn with_more() -> Folder {
     let folder = calibrated();
     let all = folder.read("pile.csv");
     let header = all.lines().next().unwrap();

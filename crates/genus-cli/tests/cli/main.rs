@@ -20,6 +20,7 @@ mod next_steps;
 mod paper;
 mod pipes;
 mod report;
+mod safety;
 mod support;
 mod train;
 mod two_step;

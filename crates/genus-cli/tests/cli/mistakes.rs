@@ -1,6 +1,6 @@
 //! Typical mistakes and what the program says to them.
 
-use super::support::Folder;
+use super::support::{Folder, csv, labelled};
 
 /// The transcripts of some commands, one after the other, each of which must end with the code.
 fn transcripts(folder: &Folder, code: i32, commands: &[&str]) -> String {
@@ -132,4 +132,58 @@ fn what_cannot_be_done_ends_with_code_1() {
         ],
     );
     insta::assert_snapshot!("failures", text);
+}
+
+#[test]
+fn one_feature_is_too_few() {
+    let folder = Folder::new();
+    folder.write("support.csv", "label,x\nlow,1\nlow,2\nhigh,8\nhigh,9\n");
+    folder.write("pile.csv", "x\n1\n9\n");
+    folder.fails(
+        "discover --support support.csv --query pile.csv",
+        &["one feature", "direction", "`low` and `high`", "two or more columns"],
+    );
+}
+
+/// Names come from files, and a terminal would obey what is in them.
+#[test]
+fn messages_are_printable_and_short() {
+    let folder = Folder::with_animals();
+    let pile = folder.read("pile.csv");
+    let (header, rest) = pile.split_once('\n').unwrap();
+    let first = rest.lines().next().unwrap();
+    let values = first.split_once(',').unwrap().1;
+    let id = format!("\u{1b}[2J\u{7}{}", "long ".repeat(5000));
+    folder.write("pile.csv", format!("{header}\n\"{id}\",{values}\n\"{id}\",{values}\n"));
+    let said = folder.fails(
+        "discover --support support.csv --query pile.csv",
+        &["pile.csv", "same id", "make the ids unique"],
+    );
+    assert!(!said.contains(['\u{1b}', '\u{7}']), "{said:?}");
+    assert!(said.chars().count() < 5000, "{}", said.chars().count());
+}
+
+/// Numbers beyond all reason are refused where they are read, and not by a lack of memory.
+#[test]
+fn numbers_have_a_range() {
+    let folder = Folder::new();
+    folder.write("features.csv", csv(&labelled(6, 8)));
+    let bench = "bench main --features features.csv --way 2 --new 2 --shot 2 --query 3";
+    let train = "train base --encoder conv4:size=16,width=4 --from-scratch --out run";
+    let huge = 1u64 << 32;
+    for command in [
+        format!("{bench} --episodes {huge}"),
+        format!("{bench} --episodes 2 --threads 1000000000000"),
+        format!("{bench} --episodes 2 --methods simgcd:epochs={huge}"),
+        format!("{bench} --episodes 2 --methods ocd:hidden={huge}"),
+        format!("{bench} --episodes 2 --methods ukc:restarts={huge}"),
+        format!("{train} --head-hidden {huge}"),
+        format!("{train} --bits {huge}"),
+        format!("{train} --epochs {huge}"),
+        format!("{train} --views {huge}"),
+    ] {
+        let outcome = folder.genus(&command);
+        assert_eq!(outcome.code, Some(2), "{command}\n{}", outcome.stderr);
+        assert!(outcome.stderr.contains("at most"), "{command}\n{}", outcome.stderr);
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use super::images::{ENCODER, folder};
-use super::support::Folder;
+use super::support::{Folder, animals, csv, unlabelled};
 
 /// The places of all files below a folder.
 fn files(folder: &Folder, below: &str) -> BTreeSet<String> {
@@ -118,4 +118,34 @@ fn the_ids_of_a_table_may_be_paths() {
             .success();
         assert_eq!(files(&folder, &out).len(), rows.len());
     }
+}
+
+/// A table may come from anywhere, and its ids may name anything.
+#[test]
+fn ids_do_not_lead_out_of_the_folder() {
+    let folder = Folder::with_animals();
+    let (_, pile) = animals();
+    let secret = tempfile::tempdir().unwrap();
+    let path = secret.path().join("secret");
+    fs::write(&path, "secret").unwrap();
+    let path = path.to_str().unwrap();
+    pile.iter().for_each(|item| folder.write(&item.id, "a file"));
+    let mut ids = vec![path.to_owned()];
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(path, folder.path("link")).unwrap();
+        ids.push("link".to_owned());
+    }
+    for id in ids {
+        let mut items = unlabelled(&pile);
+        items[0].id = id;
+        folder.write("named.csv", csv(&items));
+        for link in ["sym", "copy"] {
+            let command = format!("discover --support support.csv --query named.csv --sort-into sorted --link {link}");
+            folder.fails(&command, &["neither below here", "--allow-outside"]);
+        }
+    }
+    folder
+        .genus("discover --support support.csv --query named.csv --sort-into sorted --link copy --allow-outside")
+        .success();
 }

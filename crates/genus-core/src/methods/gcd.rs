@@ -264,6 +264,12 @@ impl Gcd {
 
 impl Discover for Gcd {
     fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
+        task.in_canonical_order(|task| self.discover_in_order(task))
+    }
+}
+
+impl Gcd {
+    fn discover_in_order(&self, task: &Task) -> Result<Discovery, DiscoverError> {
         check_known(NAME, 1, task.known())?;
         let space = labelled_and_queries(task);
         let (categories, labelled_accuracy) = self.estimate(task, &space)?;

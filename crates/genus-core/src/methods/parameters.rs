@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use crate::error::ParameterError;
+use crate::ranges;
 
 /// One parameter of a method, as help shows it.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +51,12 @@ impl<'a> Values<'a> {
             }
             if given.iter().any(|&(other, _)| other == name) {
                 return Err(ParameterError::new(method, name, value, "it is given twice"));
+            }
+            // What is no whole number is for whoever takes the value.
+            if let Ok(number) = value.parse()
+                && let Err(error) = ranges::check(name, number)
+            {
+                return Err(ParameterError::new(method, name, value, &error.to_string()));
             }
             given.push((name, value));
         }

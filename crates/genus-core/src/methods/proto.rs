@@ -15,6 +15,12 @@ pub struct Proto;
 
 impl Discover for Proto {
     fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
+        task.in_canonical_order(|task| self.discover_in_order(task))
+    }
+}
+
+impl Proto {
+    fn discover_in_order(&self, task: &Task) -> Result<Discovery, DiscoverError> {
         let known = task.known();
         check_known(NAME, 1, known)?;
         let queries = (known..task.points().rows()).map(|point| nearest(task.prototype_dots(point)));

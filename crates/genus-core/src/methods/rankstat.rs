@@ -82,6 +82,12 @@ impl RankStat {
 
 impl Discover for RankStat {
     fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
+        task.in_canonical_order(|task| self.discover_in_order(task))
+    }
+}
+
+impl RankStat {
+    fn discover_in_order(&self, task: &Task) -> Result<Discovery, DiscoverError> {
         let known = task.known();
         self.check_known(known)?;
         let mut numbers = std::collections::HashMap::new();

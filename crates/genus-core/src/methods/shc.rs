@@ -239,6 +239,12 @@ impl BoostBlock {
 
 impl Discover for Shc {
     fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
+        task.in_canonical_order(|task| self.discover_in_order(task))
+    }
+}
+
+impl Shc {
+    fn discover_in_order(&self, task: &Task) -> Result<Discovery, DiscoverError> {
         // What stays small goes to what is kept, and prototypes always are.
         check_known(NAME, if self.min_similarity.is_none() { 2 } else { 1 }, task.known())?;
         let merges = match self.linkage {

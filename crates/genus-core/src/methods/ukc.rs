@@ -250,6 +250,12 @@ fn count(clusters: &[usize], clusters_count: usize, known: usize) -> Vec<Count> 
 
 impl Discover for Ukc {
     fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
+        task.in_canonical_order(|task| self.discover_in_order(task))
+    }
+}
+
+impl Ukc {
+    fn discover_in_order(&self, task: &Task) -> Result<Discovery, DiscoverError> {
         let known = task.known();
         check_known(NAME, 2, known)?;
         let space = Space::of(task);

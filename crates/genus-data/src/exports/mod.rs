@@ -113,7 +113,7 @@ impl Exported {
             if let Some(folder) = path.parent() {
                 std::fs::create_dir_all(folder).map_err(|e| DataError::write(folder.display(), e))?;
             }
-            let mut file = AtomicFile::create(path)?;
+            let mut file = AtomicFile::create_own(path)?;
             file.write_all(bytes).map_err(|e| DataError::write(path.display(), e))?;
             file.commit()?;
         }

@@ -17,7 +17,9 @@ use crate::table::jsonl::{Key, problem};
 use crate::table::label;
 use crate::table::lines::Lines;
 use crate::table::parquet;
+use crate::table::rows::MAX_ROW_BYTES;
 use crate::table::source::Origin;
+use crate::whole::refuse_device;
 
 /// What the column of paths may be called, best name first.
 const PATHS: [&str; 4] = ["path", "image", "file", "filename"];
@@ -109,7 +111,7 @@ pub(super) fn is_manifest(path: &Path) -> Result<bool, DataError> {
 }
 
 /// Bytes that the first line of a file of unknown purpose may take: it may be one with very many features.
-const HEADER_LIMIT: u64 = 64 << 20;
+const HEADER_LIMIT: u64 = MAX_ROW_BYTES;
 
 /// Whether some columns are features: a column of lists, or columns that are numbered from zero or one.
 fn has_features(names: &[String]) -> bool {
@@ -127,8 +129,10 @@ fn has_features(names: &[String]) -> bool {
 }
 
 fn open(path: &Path) -> Result<BufReader<File>, DataError> {
-    let file = File::open(path).map_err(|e| Origin::new(path).io(e))?;
-    Ok(BufReader::new(file))
+    let failed = |e| Origin::new(path).io(e);
+    // A device may have no end.
+    refuse_device(&std::fs::metadata(path).map_err(failed)?).map_err(failed)?;
+    Ok(BufReader::new(File::open(path).map_err(failed)?))
 }
 
 /// The images listed so far.

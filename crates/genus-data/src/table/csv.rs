@@ -8,7 +8,7 @@ use csv::{Reader, ReaderBuilder, StringRecord, Terminator};
 
 use super::encoder;
 use super::label;
-use super::rows::{MAX_ROW_BYTES, Row, RowBlocks, Rows, too_long};
+use super::rows::{MAX_FEATURES, MAX_ROW_BYTES, Row, RowBlocks, Rows, too_long};
 use super::source::{Origin, Source};
 use crate::error::{DataError, Place};
 
@@ -50,6 +50,12 @@ struct Columns {
 impl Columns {
     fn of(origin: &Origin, place: Place, header: &StringRecord) -> Result<Self, DataError> {
         let refuse = |problem: String| origin.row(place, problem);
+        if header.len() > MAX_FEATURES {
+            return Err(refuse(format!(
+                "{} columns; a row has at most {MAX_FEATURES} features",
+                header.len()
+            )));
+        }
         let names: Vec<String> = header.iter().map(|name| name.trim().to_owned()).collect();
         if names.iter().all(|name| name.parse::<f64>().is_ok()) {
             return Err(refuse(format!(

@@ -1,7 +1,7 @@
 //! NumPy's array format: the `.npy` file and the header that the entries of an `.npz` share with it.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufReader, Read};
 
 use super::arrays::{Arrays, Beside, Column, Matrix, byte_length, matrix_shape, stream_error};
 use super::element::{Element, Number};
@@ -11,6 +11,10 @@ use crate::error::{DataError, Place};
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// NumPy itself refuses headers beyond 10,000 bytes.
 const MAX_HEADER: usize = 1 << 16;
+/// The most bytes of a text, with its padding.
+const MAX_TEXT: usize = 1 << 18;
+/// The most bytes of all texts of a column.
+const MAX_TEXTS: u64 = 1 << 30;
 
 /// Opens a `.npy` file: features only.
 pub(super) fn open(origin: Origin, mut file: File) -> Result<Box<dyn Source>, DataError> {
@@ -116,6 +120,12 @@ impl Header {
             return Err(origin.malformed(format!("{what} holds texts of no length; save it with .astype(str)")));
         }
         let length = self.check_length(origin, &what, size)?;
+        if let Some(text) = text {
+            let texts = read_texts(origin, &what, &text, length, from)?;
+            // The checksum of a compressed array is compared at its end.
+            from.read(&mut [0]).map_err(|e| stream_error(origin, e))?;
+            return Ok(Column::Texts(texts));
+        }
         let mut bytes = Vec::new();
         from.by_ref()
             .take(length)
@@ -124,19 +134,7 @@ impl Header {
         if bytes.len() as u64 != length {
             return Err(stream_error(origin, std::io::ErrorKind::UnexpectedEof.into()));
         }
-        // The checksum of a compressed array is compared at its end.
         from.read(&mut [0]).map_err(|e| stream_error(origin, e))?;
-        if let Some(text) = text {
-            let texts = bytes.chunks_exact(size).enumerate().map(|(row, bytes)| {
-                text.decode(bytes).ok_or_else(|| {
-                    origin.row(
-                        Place::Row(row as u64 + 1),
-                        format!("the text in {what} is not Unicode; save it as UTF-8"),
-                    )
-                })
-            });
-            return Ok(Column::Texts(texts.collect::<Result<_, _>>()?));
-        }
         element(&self.descr)
             .and_then(|element| element.decode_integers(&bytes))
             .map(Column::Integers)
@@ -196,6 +194,43 @@ fn element(descr: &str) -> Option<Element> {
         number,
         big_endian: order == ">",
     })
+}
+
+/// Reads texts one by one: padding of many gigabytes compresses to nothing, and is not to be kept.
+fn read_texts(
+    origin: &Origin,
+    what: &str,
+    text: &TextType,
+    length: u64,
+    from: &mut impl Read,
+) -> Result<Vec<String>, DataError> {
+    if text.width > MAX_TEXT {
+        return Err(origin.malformed(format!(
+            "{what} holds texts of up to {} bytes; a text has at most {MAX_TEXT}",
+            text.width
+        )));
+    }
+    let mut bytes = BufReader::new(from.by_ref().take(length));
+    let mut buffer = vec![0; text.width];
+    let mut texts = Vec::new();
+    let mut total = 0;
+    for row in 1..=length / text.width as u64 {
+        bytes.read_exact(&mut buffer).map_err(|e| stream_error(origin, e))?;
+        let found = text.decode(&buffer).ok_or_else(|| {
+            let problem = format!("the text in {what} is not Unicode; save it as UTF-8");
+            origin.row(Place::Row(row), problem)
+        })?;
+        total += found.len() as u64;
+        if total > MAX_TEXTS {
+            let problem = format!(
+                "the texts in {what} take more than {} MiB, the most of a column",
+                MAX_TEXTS >> 20
+            );
+            return Err(origin.row(Place::Row(row), problem));
+        }
+        texts.push(found);
+    }
+    Ok(texts)
 }
 
 /// Texts of fixed width, filled up with zeros: `<U5` in UTF-32, `|S5` in UTF-8.

@@ -5,7 +5,9 @@ use super::source::{Block, Origin, Source};
 use crate::error::{DataError, Place};
 
 /// Bytes that one row may take; more is taken for a file of another kind rather than read into memory.
-pub(super) const MAX_ROW_BYTES: u64 = 64 << 20;
+pub(crate) const MAX_ROW_BYTES: u64 = 16 << 20;
+/// The most features of a row.
+pub(crate) const MAX_FEATURES: usize = 1 << 20;
 
 /// The problem of a row that takes more bytes than it may.
 pub(crate) fn too_long(limit: u64) -> String {

@@ -68,7 +68,15 @@ pub(crate) fn save(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         seed: settings.seed,
     };
-    write_calibration(folder.join(FILE), &calibration, &made)?;
+    let path = folder.join(FILE);
+    // A link in the folder of a run is replaced and not followed.
+    if path.is_symlink() {
+        std::fs::remove_file(&path).map_err(|source| TrainingError::Write {
+            path: path.clone(),
+            source,
+        })?;
+    }
+    write_calibration(path, &calibration, &made)?;
     Ok(Some(calibration.classes()))
 }
 

@@ -6,7 +6,7 @@ use genus_core::episode::{Pool, ShortClasses};
 use genus_core::rng::Rng;
 use genus_data::datasets::{DatasetEntry, Images};
 use genus_data::{ImageItem, Split, list_images};
-use genus_vision::{ImageError, Limits, Rgb, Transform, View, decode};
+use genus_vision::{EncodeError, ImageError, Limits, Rgb, Transform, View, decode};
 use rayon::prelude::*;
 
 use crate::image_source;
@@ -75,7 +75,7 @@ impl TrainingData {
         let mut items = listed.items;
         items.retain(|item| item.label.as_ref().is_some_and(|label| base.contains(label)));
         // A training that meets a bad image after hours is worse than a minute now.
-        let unreadable: Vec<Option<String>> = items.par_iter().map(problem).collect();
+        let unreadable: Vec<Option<String>> = items.par_iter().map(problem).collect::<Result<_, _>>()?;
         let mut readable = Vec::with_capacity(items.len());
         for (item, problem) in items.into_iter().zip(unreadable) {
             match problem {
@@ -276,8 +276,15 @@ fn view(rng: &mut Rng, mirror: bool) -> View {
 }
 
 /// Why an image cannot be used.
-fn problem(item: &ImageItem) -> Option<String> {
-    read(item).err().map(|error| error.to_string())
+fn problem(item: &ImageItem) -> Result<Option<String>, TrainingError> {
+    match read(item) {
+        Ok(_) => Ok(None),
+        Err(source) if source.is_shortage() => {
+            let path = item.path.clone();
+            Err(EncodeError::Shortage { path, source }.into())
+        }
+        Err(error) => Ok(Some(error.to_string())),
+    }
 }
 
 fn read(item: &ImageItem) -> Result<Rgb, ImageError> {

@@ -1,8 +1,8 @@
 //! What a training run gives: an encoder like those that have a name.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use genus_data::read_text;
 use genus_vision::{EncoderSpec, Weights, to_safetensors};
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ pub fn trained_encoder(folder: impl AsRef<Path>) -> Result<Option<(EncoderSpec, 
         return Ok(None);
     }
     let path = folder.join(TOML);
-    let text = match fs::read_to_string(&path) {
+    let text = match read_text(&path) {
         Ok(text) => text,
         Err(_) if folder.join(super::CONFIG).exists() => {
             return Err(TrainingError::Unfinished {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use genus_data::{open_own, read_text};
 use serde::Deserialize;
 
 use super::checkpoint;
@@ -28,11 +29,7 @@ impl Log {
             source,
         };
         Ok(Self {
-            metrics: OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(&path)
-                .map_err(failed)?,
+            metrics: open_own(OpenOptions::new().create(true).append(true), &path).map_err(failed)?,
             events: EventWriter::create(folder, clock()).map_err(failed)?,
             path,
         })
@@ -54,6 +51,14 @@ impl Log {
             ("validation/New", found.new as f32),
         ];
         self.write(serde_json::to_string(found), found.step, &values)
+    }
+
+    /// Brings what was written down onto the disk.
+    pub(crate) fn sync(&self) -> Result<(), TrainingError> {
+        self.metrics.sync_data().map_err(|source| TrainingError::Write {
+            path: self.path.clone(),
+            source,
+        })
     }
 
     fn write(
@@ -79,14 +84,35 @@ fn clock() -> f64 {
     since.map_or(0.0, |since| since.as_secs_f64())
 }
 
+/// Whether anything was written down.
+pub(crate) fn exists(folder: &Path) -> bool {
+    folder.join(METRICS).exists()
+}
+
+/// Whether the held-out classes were judged after a step.
+pub(crate) fn is_validated(folder: &Path, step: u64) -> Result<bool, TrainingError> {
+    let text = read(&folder.join(METRICS))?.unwrap_or_default();
+    let mut found = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Validation>(line).ok());
+    Ok(found.any(|found| found.step == step))
+}
+
+fn read(path: &Path) -> Result<Option<String>, TrainingError> {
+    match read_text(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(TrainingError::Read {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
+
 /// Takes the metrics of later steps out: those steps are taken again.
 pub(crate) fn forget_after(folder: &Path, step: u64) -> Result<(), TrainingError> {
     let path = folder.join(METRICS);
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => return Err(TrainingError::Read { path, source }),
-    };
+    let Some(text) = read(&path)? else { return Ok(()) };
     #[derive(Deserialize)]
     struct Line {
         step: u64,

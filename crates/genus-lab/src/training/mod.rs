@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Instant;
 
+use genus_data::{FolderLock, read_text};
 use genus_vision::train::{TrainError, Trainer, TrunkStore};
 use genus_vision::{EncoderSpec, Isa, Precision, Weights, read_weights};
 use serde::{Deserialize, Serialize};
@@ -124,6 +125,16 @@ pub struct Training {
     step: u64,
     /// The step of the last checkpoint.
     saved: u64,
+    /// Keeps others from training in the folder at the same time.
+    _lock: FolderLock,
+}
+
+/// What a run is made of besides its folder.
+struct Prepared {
+    spec: EncoderSpec,
+    data: TrainingData,
+    trainer: Trainer,
+    config: Config,
 }
 
 impl Training {
@@ -135,27 +146,22 @@ impl Training {
     ) -> Result<Self, TrainingError> {
         let folder = folder.as_ref();
         let path = folder.join(CONFIG);
-        if path.exists() {
-            let found = read_config(&path)?.settings;
-            let differences = differences(&found, &settings);
-            let folder = folder.to_owned();
-            return Err(match differences.is_empty() {
-                true => TrainingError::Begun { folder },
-                false => TrainingError::OtherSettings { folder, differences },
-            });
-        }
-        let (training, config) = Self::prepare(settings, folder, watcher)?;
+        check_free(folder, &settings)?;
+        let prepared = Prepared::new(settings, watcher)?;
         fs::create_dir_all(folder).map_err(|source| TrainingError::Write {
             path: folder.to_owned(),
             source,
         })?;
-        let text = toml::to_string(&config).map_err(|e| TrainingError::Settings {
+        let lock = FolderLock::take(folder)?;
+        // Somebody else may have begun meanwhile.
+        check_free(folder, &prepared.config.settings)?;
+        let text = toml::to_string(&prepared.config).map_err(|e| TrainingError::Settings {
             path: path.clone(),
             problem: e.to_string(),
         })?;
         checkpoint::write(&path, text.as_bytes())?;
-        checkpoint::save(folder, &training.trainer, 0)?;
-        Ok(training)
+        checkpoint::save(folder, &prepared.trainer, 0)?;
+        Ok(prepared.in_folder(folder, lock))
     }
 
     /// Goes on with the run of a folder.
@@ -166,59 +172,28 @@ impl Training {
                 folder: folder.to_owned(),
             });
         }
+        let lock = FolderLock::take(folder)?;
         let begun = read_config(&folder.join(CONFIG))?;
-        let (mut training, now) = Self::prepare(begun.settings, folder, watcher)?;
+        let prepared = Prepared::new(begun.settings, watcher)?;
         let changed = |what| TrainingError::Changed {
             folder: folder.to_owned(),
             what,
         };
-        if now.images_hash != begun.images_hash {
+        if prepared.config.images_hash != begun.images_hash {
             return Err(changed("the images are"));
         }
-        if now.weights_hash != begun.weights_hash {
+        if prepared.config.weights_hash != begun.weights_hash {
             return Err(changed("the weights are"));
         }
-        training.step = checkpoint::restore(folder, &mut training.trainer)?;
-        training.saved = training.step;
+        let mut training = prepared.in_folder(folder, lock);
+        if is_untouched(folder) {
+            checkpoint::save(folder, &training.trainer, 0)?;
+        } else {
+            training.step = checkpoint::restore(folder, &mut training.trainer)?;
+            training.saved = training.step;
+        }
         log::forget_after(folder, training.step)?;
         Ok(training)
-    }
-
-    fn prepare(
-        settings: TrainingSettings,
-        folder: &Path,
-        watcher: &mut dyn Watcher,
-    ) -> Result<(Self, Config), TrainingError> {
-        if let Some(problem) = settings.problem() {
-            return Err(TrainingError::Setting { problem });
-        }
-        let spec = EncoderSpec::parse(&settings.encoder)?;
-        let size = spec.transform.crop;
-        let weights = match &settings.weights {
-            Some(path) => read_weights(path)?,
-            None => Weights::first_values(&spec.architecture, size, settings.seed)?,
-        };
-        let weights_hash = weights.hash().to_hex().to_string();
-        let isa = Isa::from_env(Some(Precision::F32), false)?;
-        let trainer = Trainer::new(spec.architecture, size, weights, settings.trainer(isa), settings.seed)?;
-        let data = TrainingData::load(&settings, watcher)?;
-        let config = Config {
-            format: FORMAT.to_owned(),
-            images_hash: blake3::Hash::from_bytes(data.hash).to_hex().to_string(),
-            weights_hash,
-            settings: settings.clone(),
-        };
-        let training = Self {
-            folder: folder.to_owned(),
-            steps_of_epoch: data.steps_of_epoch(&settings),
-            settings,
-            spec,
-            data,
-            trainer,
-            step: 0,
-            saved: 0,
-        };
-        Ok((training, config))
     }
 
     /// The settings of the run.
@@ -263,6 +238,25 @@ impl Training {
         let trainer = &mut self.trainer;
         let (done, saved) = (&mut self.step, &mut self.saved);
         let first = *done;
+        // Judges the held-out classes where it is time to; whether it was.
+        let mut judge = |trainer: &Trainer, log: &mut Log, step: u64, watcher: &mut dyn Watcher| {
+            let epoch = step / steps_of_epoch;
+            let is_due =
+                step.is_multiple_of(steps_of_epoch) && (epoch.is_multiple_of(settings.validate_every) || step == total);
+            if !is_due {
+                return Ok(false);
+            }
+            if let Some(found) = validate(data, settings, spec, trainer, step, epoch)? {
+                log.validation(&found)?;
+                watcher.validated(&found);
+                validation = Some(found);
+            }
+            Ok::<bool, TrainingError>(true)
+        };
+        // A run may have been ended after the checkpoint of an epoch and before it was judged.
+        if first > 0 && !log::is_validated(folder, first)? {
+            judge(trainer, &mut log, first, watcher)?;
+        }
         std::thread::scope(|scope| {
             // Batches are made ready one ahead of the step that takes them.
             let (send, batches) = mpsc::sync_channel::<Result<Batch, TrainingError>>(1);
@@ -318,15 +312,12 @@ impl Training {
                 watcher.step(&report);
                 let stops = watcher.stops();
                 if ends_epoch || stops {
+                    // What a checkpoint has behind it is never forgotten.
+                    log.sync()?;
                     checkpoint::save(folder, trainer, *done)?;
                     *saved = *done;
                 }
-                if ends_epoch && ((epoch + 1).is_multiple_of(settings.validate_every) || *done == total) {
-                    if let Some(found) = validate(data, settings, spec, trainer, *done, epoch + 1)? {
-                        log.validation(&found)?;
-                        watcher.validated(&found);
-                        validation = Some(found);
-                    }
+                if judge(trainer, &mut log, *done, watcher)? {
                     before = Instant::now();
                 }
                 if stops {
@@ -396,6 +387,74 @@ impl Training {
     }
 }
 
+impl Prepared {
+    fn new(settings: TrainingSettings, watcher: &mut dyn Watcher) -> Result<Self, TrainingError> {
+        if let Some(problem) = settings.problem() {
+            return Err(TrainingError::Setting { problem });
+        }
+        let spec = EncoderSpec::parse(&settings.encoder)?;
+        let size = spec.transform.crop;
+        let weights = match &settings.weights {
+            Some(path) => read_weights(path)?,
+            None => Weights::first_values(&spec.architecture, size, settings.seed)?,
+        };
+        let weights_hash = weights.hash().to_hex().to_string();
+        let isa = Isa::from_env(Some(Precision::F32), false)?;
+        let trainer = Trainer::new(spec.architecture, size, weights, settings.trainer(isa), settings.seed)?;
+        let data = TrainingData::load(&settings, watcher)?;
+        let config = Config {
+            format: FORMAT.to_owned(),
+            images_hash: blake3::Hash::from_bytes(data.hash).to_hex().to_string(),
+            weights_hash,
+            settings,
+        };
+        Ok(Self {
+            spec,
+            data,
+            trainer,
+            config,
+        })
+    }
+
+    /// The run in its folder, before the first step.
+    fn in_folder(self, folder: &Path, lock: FolderLock) -> Training {
+        let settings = self.config.settings;
+        Training {
+            folder: folder.to_owned(),
+            steps_of_epoch: self.data.steps_of_epoch(&settings),
+            settings,
+            spec: self.spec,
+            data: self.data,
+            trainer: self.trainer,
+            step: 0,
+            saved: 0,
+            _lock: lock,
+        }
+    }
+}
+
+/// Fails when a folder has a run that has begun.
+fn check_free(folder: &Path, settings: &TrainingSettings) -> Result<(), TrainingError> {
+    let path = folder.join(CONFIG);
+    if !path.exists() {
+        return Ok(());
+    }
+    let found = read_config(&path)?.settings;
+    let differences = differences(&found, settings);
+    let untouched = is_untouched(folder);
+    let folder = folder.to_owned();
+    match differences.is_empty() {
+        true if untouched => Ok(()),
+        true => Err(TrainingError::Begun { folder }),
+        false => Err(TrainingError::OtherSettings { folder, differences }),
+    }
+}
+
+/// Whether a run was stopped before its first checkpoint, and so before its first step.
+fn is_untouched(folder: &Path) -> bool {
+    !checkpoint::path(folder).exists() && !log::exists(folder)
+}
+
 /// What a step takes.
 struct Batch {
     labels: Vec<usize>,
@@ -438,7 +497,7 @@ impl Batch {
 }
 
 fn read_config(path: &Path) -> Result<Config, TrainingError> {
-    let text = fs::read_to_string(path).map_err(|source| TrainingError::Read {
+    let text = read_text(path).map_err(|source| TrainingError::Read {
         path: path.to_owned(),
         source,
     })?;

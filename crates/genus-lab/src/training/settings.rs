@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use genus_core::episode::Shape;
+use genus_core::ranges;
 use genus_vision::Isa;
 use genus_vision::train::{HashSettings, HashShape, HeadShape, ObjectiveSettings, TrainerSettings};
 use serde::{Deserialize, Serialize};
@@ -279,7 +280,25 @@ impl TrainingSettings {
             ("bits of a code", self.bits as u64),
             ("images of a batch", self.batch.map_or(1, |images| images as u64)),
         ];
-        let none = whole.into_iter().find(|(_, value)| *value == 0);
-        none.map(|(what, _)| format!("there are 0 {what}; there must be at least one"))
+        if let Some((what, _)) = whole.into_iter().find(|(_, value)| *value == 0) {
+            return Some(format!("there are 0 {what}; there must be at least one"));
+        }
+        let ranged = [
+            ("epochs", self.epochs),
+            ("episodes", self.episodes),
+            ("batch", self.batch.map_or(1, |images| images as u64)),
+            ("views", self.views as u64),
+            ("head-hidden", self.head_hidden as u64),
+            ("head-width", self.head_width as u64),
+            ("bits", self.bits as u64),
+            ("cache-trunk", self.cache_trunk as u64),
+            ("validation-classes", self.validation_classes.unwrap_or(0) as u64),
+            ("validation-episodes", self.validation_episodes),
+            ("validate-every", self.validate_every),
+        ];
+        ranged.into_iter().find_map(|(name, value)| {
+            let error = ranges::check(name, value).err()?;
+            Some(format!("{name} is {value}; it must be {error}"))
+        })
     }
 }

@@ -112,6 +112,22 @@ pub enum ImageError {
 }
 
 impl ImageError {
+    /// Whether it is not the file that is to blame but the machine, which has too few file handles or too little memory left.
+    pub fn is_shortage(&self) -> bool {
+        let ImageError::Unreadable(error) = self else {
+            return false;
+        };
+        #[cfg(unix)]
+        let code = matches!(
+            error.raw_os_error(),
+            Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS | libc::EAGAIN)
+        );
+        // Too many open files, and no system resources.
+        #[cfg(not(unix))]
+        let code = matches!(error.raw_os_error(), Some(4 | 1450));
+        code || error.kind() == io::ErrorKind::OutOfMemory
+    }
+
     pub(super) fn damaged(format: &'static str, message: impl ToString) -> Self {
         ImageError::Damaged {
             format,

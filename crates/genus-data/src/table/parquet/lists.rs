@@ -11,6 +11,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use super::{Batches, Input, guarded};
 use crate::error::{DataError, Place};
 use crate::table::element::append_f16;
+use crate::table::rows::MAX_FEATURES;
 use crate::table::source::Origin;
 
 /// Bytes of features decoded at a time: they are still in the processor's cache when they are copied into the block.
@@ -39,6 +40,7 @@ impl ListReader {
 
     /// The number of features of the first row.
     pub(super) fn first_dim(input: &Input, column: usize) -> Result<usize, DataError> {
+        values_a_row(input)?;
         let rows = Batches {
             first: 0,
             size: 1,
@@ -85,8 +87,14 @@ impl ListReader {
     }
 }
 
-/// Rows whose features take [`BATCH_BYTES`], going by the longest column.
+/// Rows whose features take [`BATCH_BYTES`].
 fn batch_rows(input: &Input) -> Result<usize, DataError> {
+    let bytes_a_row = values_a_row(input)?.max(1).saturating_mul(4);
+    Ok((BATCH_BYTES / bytes_a_row).clamp(16, 1 << 16) as usize)
+}
+
+/// The values of a row in the mean, going by the longest column, as the file says before any of them is read.
+fn values_a_row(input: &Input) -> Result<u64, DataError> {
     let metadata = input.metadata.metadata();
     let leaves = metadata.file_metadata().schema_descr().num_columns();
     let values = |leaf: usize| {
@@ -99,8 +107,14 @@ fn batch_rows(input: &Input) -> Result<usize, DataError> {
             .fold(0, u64::saturating_add)
     };
     let longest = (0..leaves).map(values).max().unwrap_or(0);
-    let bytes_a_row = (longest / input.rows()?).max(1).saturating_mul(4);
-    Ok((BATCH_BYTES / bytes_a_row).clamp(16, 1 << 16) as usize)
+    let a_row = longest / input.rows()?;
+    // A page of a few bytes may stand for any number of values.
+    if a_row > MAX_FEATURES as u64 {
+        return Err(input.origin.malformed(format!(
+            "its rows have {a_row} values each; a row has at most {MAX_FEATURES} features"
+        )));
+    }
+    Ok(a_row)
 }
 
 /// Appends some rows of a batch; the first of them is row `first` of the file.

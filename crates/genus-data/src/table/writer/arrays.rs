@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
@@ -104,7 +104,7 @@ impl Sink for NpzSink {
             ids,
             labels,
         } = *self;
-        let mut npz = Npz(ZipWriter::new(out));
+        let mut npz = Npz(ZipWriter::new(Unfailing::new(out)));
         let (mut x, length) = x.read_back()?;
         npz.begin(FEATURES[0], "<f4", &format!("({rows}, {})", shape.dim), length)?;
         io::copy(&mut x, &mut npz.0)?;
@@ -117,12 +117,75 @@ impl Sink for NpzSink {
             npz.begin(ENCODER, &format!("<U{characters}"), "()", 4 * characters as u64)?;
             npz.utf32(&encoder, characters)?;
         }
-        npz.0.finish().map_err(io::Error::from)
+        npz.0.finish()?.into_inner()
+    }
+}
+
+/// An output that goes on as if nothing had happened when it fails, and says so at the end: an archive that meets an error
+/// tries to be finished all the same, and takes the place that it is then at for an impossible one.
+struct Unfailing {
+    out: AtomicFile,
+    failed: Option<io::Error>,
+    position: u64,
+    length: u64,
+}
+
+impl Unfailing {
+    fn new(out: AtomicFile) -> Self {
+        Self {
+            out,
+            failed: None,
+            position: 0,
+            length: 0,
+        }
+    }
+
+    fn into_inner(self) -> io::Result<AtomicFile> {
+        self.failed.map_or(Ok(self.out), Err)
+    }
+
+    fn note(&mut self, result: io::Result<()>) {
+        if let Err(error) = result {
+            self.failed.get_or_insert(error);
+        }
+    }
+}
+
+impl Write for Unfailing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.failed.is_none() {
+            let result = self.out.write_all(bytes);
+            self.note(result);
+        }
+        self.position += bytes.len() as u64;
+        self.length = self.length.max(self.position);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for Unfailing {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let position = match to {
+            SeekFrom::Start(position) => Some(position),
+            SeekFrom::Current(by) => self.position.checked_add_signed(by),
+            SeekFrom::End(by) => self.length.checked_add_signed(by),
+        };
+        let position = position.ok_or(io::ErrorKind::InvalidInput)?;
+        let moved = std::mem::replace(&mut self.position, position) != position;
+        if moved && self.failed.is_none() {
+            let result = self.out.seek(SeekFrom::Start(self.position)).map(drop);
+            self.note(result);
+        }
+        Ok(self.position)
     }
 }
 
 /// An archive of arrays.
-struct Npz(ZipWriter<AtomicFile>);
+struct Npz(ZipWriter<Unfailing>);
 
 impl Npz {
     /// Begins an array whose `length` bytes come next.

@@ -1,0 +1,20 @@
+//! Words for people, on the standard error.
+//!
+//! Where they cannot be written (a full disk, a reader who has left) nothing is said, and the work goes on: the usual macros would
+//! end the program.
+
+/// Says a line.
+macro_rules! say {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(anstream::stderr().lock(), $($words)*);
+    }};
+}
+
+/// Says a text that has its own ends of lines.
+macro_rules! say_as_is {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = write!(anstream::stderr().lock(), $($words)*);
+    }};
+}

@@ -1,0 +1,180 @@
+//! The folder of a taxonomy while it is changed.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use super::*;
+use crate::atomic::{self, AtomicFile};
+use crate::lock::FolderLock;
+
+/// A file that a taxonomy that grows has beside it, and that others make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Beside {
+    /// The features of the items that wait.
+    Waiting,
+    /// Where items of earlier files have gone.
+    Joined,
+}
+
+impl Beside {
+    fn name(self) -> &'static str {
+        match self {
+            Beside::Waiting => WAITING,
+            Beside::Joined => JOINED,
+        }
+    }
+}
+
+/// Where a file waits for the `taxonomy.toml` that it belongs to.
+pub(super) fn next(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!(".next.{name}"))
+}
+
+/// The folder of a taxonomy, which nobody else changes as long as this lives.
+#[derive(Debug)]
+pub struct TaxonomyFolder {
+    folder: PathBuf,
+    /// What is to appear with the next taxonomy.
+    staged: BTreeSet<Beside>,
+    _lock: FolderLock,
+}
+
+impl TaxonomyFolder {
+    /// Takes a folder that exists, and finishes or undoes a change that was cut short.
+    pub fn open(folder: impl AsRef<Path>) -> Result<Self, DataError> {
+        let folder = folder.as_ref();
+        let opened = Self {
+            folder: folder.to_owned(),
+            staged: BTreeSet::new(),
+            _lock: FolderLock::take(folder)?,
+        };
+        opened.settle_as_found()?;
+        Ok(opened)
+    }
+
+    /// Where to write a file that is to appear with the next taxonomy.
+    pub fn stage(&mut self, file: Beside) -> PathBuf {
+        self.staged.insert(file);
+        let path = next(&self.folder, file.name());
+        atomic::remember(&path);
+        path
+    }
+
+    /// Replaces the taxonomy and all that belongs to it in one step, which is on the disk when this returns. After an error
+    /// the folder has the taxonomy before or this one.
+    pub fn write(&mut self, taxonomy: &Taxonomy, made: &Origin, items: Option<&KnownItems>) -> Result<(), DataError> {
+        let (mut file, mut files) = to_files(&self.folder, taxonomy, made)?;
+        let unwritable = |name: &str, source| DataError::write(self.folder.join(name).display(), source);
+        if let Some(items) = items {
+            let bytes = items.to_bytes().map_err(|e| unwritable(ITEMS, e))?;
+            file.beside.insert(ITEMS.to_owned(), fingerprint(&bytes));
+            files.push((ITEMS, bytes));
+        }
+        for beside in &self.staged {
+            let name = beside.name();
+            let bytes = read_whole(next(&self.folder, name), MOST_TENSORS).map_err(|e| unwritable(name, e))?;
+            file.beside.insert(name.to_owned(), fingerprint(&bytes));
+        }
+        let staged = self.staged.iter().map(|beside| beside.name());
+        for name in files.iter().map(|(name, _)| *name).chain(staged).chain([TOML]) {
+            // Found now and not when half of them have their names.
+            if self.folder.join(name).is_dir() {
+                return Err(unwritable(name, io::ErrorKind::IsADirectory.into()));
+            }
+        }
+        for (name, bytes) in &files {
+            let is_there = read_whole(self.folder.join(name), MOST_TENSORS).is_ok_and(|there| there == *bytes);
+            if !is_there {
+                self.put(name, bytes)?;
+            }
+        }
+        if let Some(before) = self.file() {
+            for name in BESIDE {
+                if before.belongs(name) != Belongs::No && file.belongs(name) == Belongs::No {
+                    // Nothing where something was: it goes with the taxonomy that it belonged to.
+                    self.put(name, b"")?;
+                }
+            }
+        }
+        let text = toml::to_string(&file).map_err(|e| unwritable(TOML, io::Error::other(e)))?;
+        let nexts = BESIDE.map(|name| next(&self.folder, name));
+        begin_own(&self.folder.join(TOML), text.as_bytes())?.commit_with(&nexts)?;
+        self.staged.clear();
+        self.settle(|name| file.belongs(name))
+    }
+
+    /// The `taxonomy.toml` that is there, if there is one.
+    fn file(&self) -> Option<File> {
+        let path = self.folder.join(TOML);
+        parse(&path, &read_whole(&path, MOST_TEXT).ok()?).ok()
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<(), DataError> {
+        let path = next(&self.folder, name);
+        atomic::remember(&path);
+        begin_own(&path, bytes)?.commit()
+    }
+
+    /// Settles what was left by the `taxonomy.toml` that is there.
+    fn settle_as_found(&self) -> Result<(), DataError> {
+        match self.file() {
+            Some(file) => self.settle(|name| file.belongs(name)),
+            None => self.settle(|_| Belongs::No),
+        }
+    }
+
+    /// Gives files that belong to the taxonomy their names, and removes those that do not.
+    fn settle<'a>(&self, belongs: impl Fn(&str) -> Belongs<'a>) -> Result<(), DataError> {
+        let mut settled = false;
+        for name in BESIDE {
+            let (path, next) = (self.folder.join(name), next(&self.folder, name));
+            let failed = |source| DataError::write(path.display(), source);
+            let Ok(found) = fs::symlink_metadata(&next) else {
+                continue;
+            };
+            settled = true;
+            let bytes = match found.is_file() {
+                true => read_whole(&next, MOST_TENSORS).map_err(failed)?,
+                false => Vec::new(),
+            };
+            match belongs(name) {
+                Belongs::Marked(mark) if fingerprint(&bytes) == mark => {
+                    atomic::rename(&next, &path).map_err(failed)?;
+                    continue;
+                }
+                Belongs::No if found.is_file() && bytes.is_empty() => remove(&path)?,
+                _ => {}
+            }
+            remove(&next)?;
+        }
+        match settled {
+            true => atomic::sync_folder(&self.folder).map_err(|e| DataError::write(self.folder.display(), e)),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for TaxonomyFolder {
+    fn drop(&mut self) {
+        // What was made ready for a taxonomy that is not written, or not known to be: `taxonomy.toml` says which. Where this
+        // fails too, the next one to open the folder does it.
+        let _ = self.settle_as_found();
+    }
+}
+
+fn begin_own(path: &Path, bytes: &[u8]) -> Result<AtomicFile, DataError> {
+    let mut file = AtomicFile::create_own(path)?;
+    file.write_all(bytes).map_err(|e| DataError::write(path.display(), e))?;
+    Ok(file)
+}
+
+/// Removes a file that may be gone.
+fn remove(path: &Path) -> Result<(), DataError> {
+    match fs::remove_file(path) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(DataError::Delete {
+            path: path.to_owned(),
+            source,
+        }),
+        _ => Ok(()),
+    }
+}
