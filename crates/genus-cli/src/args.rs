@@ -807,8 +807,8 @@ pub(crate) struct StreamBench {
 /// Which of the classes are drawn from.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HalfOptions {
-    /// Draw from one half of the classes only: first, to choose something on, or second, to measure it on. A fixed shuffle
-    /// divides the classes, whatever the seed
+    /// Draw from one half of the classes only: first, to choose something on, or second, to measure it on. Classes
+    /// go to the two in turn, whatever the seed
     #[arg(long, value_name = "first|second")]
     pub(crate) half: Option<Half>,
     /// Learn from the other half: its classes are base classes

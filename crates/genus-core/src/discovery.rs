@@ -377,8 +377,10 @@ impl Discovery {
             clusters: canonical(&clusters).0,
             stop: self.stop,
             fitting: self.fitting.map(|fitting| fitting.select(&order)),
-            // Whoever looks for scenes does so in any order.
-            scenes: self.scenes,
+            scenes: self.scenes.map(|scenes| {
+                let numbers: Vec<usize> = of_query.iter().map(|&at| scenes.of()[at]).collect();
+                Scenes::from_numbers(&numbers)
+            }),
         }
     }
 

@@ -14,6 +14,11 @@ struct Rows {
 
 /// Items around some directions; the first few classes have examples.
 fn rows(seed: u64, dim: usize, noise: f64) -> Rows {
+    pile_of(70, seed, dim, noise)
+}
+
+/// The same with another number of items.
+fn pile_of(count: usize, seed: u64, dim: usize, noise: f64) -> Rows {
     let mut rng = Rng::new(seed, &[1]);
     let centres: Vec<Vec<f64>> = (0..7).map(|_| (0..dim).map(|_| rng.unit() - 0.5).collect()).collect();
     let mut around =
@@ -21,7 +26,7 @@ fn rows(seed: u64, dim: usize, noise: f64) -> Rows {
     let examples = (0..20)
         .map(|at| (format!("class {}", at % 4), around(&centres[at % 4])))
         .collect();
-    let pile = (0..70).map(|at| around(&centres[at % 7])).collect();
+    let pile = (0..count).map(|at| around(&centres[at % 7])).collect();
     Rows { examples, pile }
 }
 
@@ -69,7 +74,7 @@ fn found(method: &str, rows: &Rows) -> BTreeSet<(Option<String>, BTreeMap<Vec<u3
         .collect()
 }
 
-const METHODS: [&str; 8] = [
+const METHODS: [&str; 9] = [
     "proto",
     "rankstat",
     "shc",
@@ -78,6 +83,7 @@ const METHODS: [&str; 8] = [
     "ukc:m=mean-all",
     "gcd",
     "gcd:k=9",
+    "calibrated:source=examples",
 ];
 
 #[test]
@@ -95,6 +101,49 @@ fn the_order_of_rows_decides_nothing() {
                     assert!(found(method, &shuffled) == *expected, "{method}, seed {seed}");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn the_order_of_a_large_pile_with_copies_decides_nothing() {
+    let mut rows = pile_of(600, 4, 24, 1.2);
+    let copies: Vec<Vec<f32>> = rows.pile[..40].to_vec();
+    rows.pile.extend(copies);
+    let expected = found("calibrated:source=examples", &rows);
+    let mut rng = Rng::new(9, &[]);
+    for _ in 0..3 {
+        let shuffled = Rows {
+            examples: shuffled(&rows.examples, &mut rng),
+            pile: shuffled(&rows.pile, &mut rng),
+        };
+        assert!(found("calibrated:source=examples", &shuffled) == expected);
+    }
+}
+
+#[test]
+fn scenes_stay_with_their_items() {
+    let mut rows = pile_of(60, 6, 12, 1.2);
+    rows.pile.push(rows.pile[3].clone());
+    let of = |rows: &Rows| {
+        let (labels, features): (Vec<String>, Vec<Vec<f32>>) = rows.examples.iter().cloned().unzip();
+        let support = Support::new(Features::from_rows(features).unwrap(), &labels).unwrap();
+        let task = Task::new(&support, Features::from_rows(rows.pile.clone()).unwrap()).unwrap();
+        let method = Method::parse("calibrated:source=examples", 3).unwrap();
+        method.discover(&task).unwrap().scenes().unwrap().of().to_vec()
+    };
+    let scenes = of(&rows);
+    assert_eq!(scenes[3], scenes[60]);
+    let mut turned = Rows {
+        examples: rows.examples.clone(),
+        pile: rows.pile.clone(),
+    };
+    turned.pile.reverse();
+    let mut back = of(&turned);
+    back.reverse();
+    for a in 0..scenes.len() {
+        for b in 0..a {
+            assert_eq!(scenes[a] == scenes[b], back[a] == back[b], "{a} {b}");
         }
     }
 }

@@ -94,6 +94,12 @@ impl Calibrated {
 
 impl Discover for Calibrated {
     fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
+        task.in_canonical_order(|task| self.discover_in_order(task))
+    }
+}
+
+impl Calibrated {
+    fn discover_in_order(&self, task: &Task) -> Result<Discovery, DiscoverError> {
         let queries = QueryScenes::of(task);
         let collapsed = queries.collapsed(task);
         let task = collapsed.as_ref().unwrap_or(task);
