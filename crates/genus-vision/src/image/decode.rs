@@ -125,7 +125,8 @@ impl ImageError {
         // Too many open files, and no system resources.
         #[cfg(not(unix))]
         let code = matches!(error.raw_os_error(), Some(4 | 1450));
-        code || error.kind() == io::ErrorKind::OutOfMemory
+        // A call that was interrupted says nothing about the file either.
+        code || matches!(error.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::Interrupted)
     }
 
     pub(super) fn damaged(format: &'static str, message: impl ToString) -> Self {
