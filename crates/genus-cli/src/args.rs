@@ -1031,6 +1031,9 @@ pub(crate) struct Output {
     /// Format of the assignments: csv, jsonl or parquet
     #[arg(long, short, default_value_t = Format::Csv, value_name = "FORMAT")]
     pub(crate) format: Format,
+    /// Put an apostrophe before names in CSV that a spreadsheet would take for a formula (= + - @)
+    #[arg(long)]
+    pub(crate) spreadsheet: bool,
 }
 
 /// The heading of what the report is told.

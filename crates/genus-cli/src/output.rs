@@ -24,6 +24,7 @@ pub(crate) struct Sink {
     format: Format,
     /// None until there is something to write to the standard output: a run that fails prints no header.
     writer: Option<AssignmentWriter>,
+    spreadsheet: bool,
     folder: Option<Folder>,
     next: Option<NextSteps>,
     planned: Planned,
@@ -40,6 +41,7 @@ impl Sink {
         let mut sink = Self {
             format,
             writer: None,
+            spreadsheet: output.spreadsheet,
             folder: None,
             next,
             planned: Planned::default(),
@@ -56,7 +58,7 @@ impl Sink {
         };
         sink.folder = Some(Folder::create(path, "--out")?);
         let file = path.join(format!("assignments.{}", format.extension()));
-        sink.writer = Some(AssignmentWriter::create(file, format)?);
+        sink.writer = Some(AssignmentWriter::create(file, format)?.for_spreadsheets(sink.spreadsheet));
         Ok(sink)
     }
 
@@ -91,7 +93,8 @@ impl Sink {
             Some(writer) => writer,
             none => {
                 let out = Box::new(BufWriter::new(io::stdout()));
-                none.insert(AssignmentWriter::new(out, "the standard output", self.format)?)
+                let writer = AssignmentWriter::new(out, "the standard output", self.format)?;
+                none.insert(writer.for_spreadsheets(self.spreadsheet))
             }
         };
         Ok(writer.write(row)?)

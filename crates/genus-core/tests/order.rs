@@ -48,8 +48,11 @@ fn shuffled<T: Clone>(items: &[T], rng: &mut Rng) -> Vec<T> {
     order.into_iter().map(|at| items[at].clone()).collect()
 }
 
+/// The name of a known class, and the rows in it with how often they are there.
+type Found = (Option<String>, BTreeMap<Vec<u32>, usize>);
+
 /// Every category as the rows in it, by the name of the class where it is a known one. Rows of the same content are the same.
-fn found(method: &str, rows: &Rows) -> BTreeSet<(Option<String>, BTreeMap<Vec<u32>, usize>)> {
+fn found(method: &str, rows: &Rows) -> BTreeSet<Found> {
     let (labels, features): (Vec<String>, Vec<Vec<f32>>) = rows.examples.iter().cloned().unzip();
     let support = Support::new(Features::from_rows(features).unwrap(), &labels).unwrap();
     let task = Task::new(&support, Features::from_rows(rows.pile.clone()).unwrap()).unwrap();

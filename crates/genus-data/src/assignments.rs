@@ -118,6 +118,8 @@ pub struct AssignmentWriter {
     /// What errors call the output.
     target: String,
     encoder: Encoder,
+    /// Whether cells of CSV that a spreadsheet would take for formulas are marked as texts.
+    for_spreadsheets: bool,
 }
 
 impl AssignmentWriter {
@@ -138,14 +140,37 @@ impl AssignmentWriter {
 
     fn start(target: String, out: Output, format: Format) -> Result<Self, DataError> {
         match Encoder::start(out, format) {
-            Ok(encoder) => Ok(Self { target, encoder }),
+            Ok(encoder) => Ok(Self {
+                target,
+                encoder,
+                for_spreadsheets: false,
+            }),
             Err(source) => Err(DataError::write(&target, source)),
+        }
+    }
+
+    /// Puts an apostrophe before ids and categories in CSV that a spreadsheet would take for formulas, if so asked. Programs that
+    /// look for an id would not find it then, so it is not the rule.
+    pub fn for_spreadsheets(self, wanted: bool) -> Self {
+        Self {
+            for_spreadsheets: wanted,
+            ..self
         }
     }
 
     /// Writes where one item went.
     pub fn write(&mut self, row: &AssignmentRow) -> Result<(), DataError> {
-        self.encoder.write(row).map_err(|e| DataError::write(&self.target, e))
+        let marked = self.for_spreadsheets && matches!(self.encoder, Encoder::Csv(_));
+        let [id, category] = [row.id, row.category].map(|cell| match marked && is_formula(cell) {
+            true => Cow::Owned(format!("'{cell}")),
+            false => Cow::Borrowed(cell),
+        });
+        let row = AssignmentRow {
+            id: &id,
+            category: &category,
+            ..*row
+        };
+        self.encoder.write(&row).map_err(|e| DataError::write(&self.target, e))
     }
 
     /// Writes what is still held back and, when writing into a file, lets it appear.
@@ -155,6 +180,11 @@ impl AssignmentWriter {
             Output::Stream(mut out) => out.flush().map_err(|e| DataError::write(&self.target, e)),
         }
     }
+}
+
+/// Whether a spreadsheet would compute a cell.
+fn is_formula(cell: &str) -> bool {
+    cell.starts_with(['=', '+', '-', '@', '\t', '\r'])
 }
 
 /// Where the bytes go.

@@ -132,12 +132,11 @@ pub fn write_taxonomy(folder: impl AsRef<Path>, taxonomy: &Taxonomy, made: &Orig
     TaxonomyFolder::open(folder)?.write(taxonomy, made, None)
 }
 
+/// Files by name.
+type Named = Vec<(&'static str, Vec<u8>)>;
+
 /// A taxonomy as its files: `taxonomy.toml`, without what a growing one has besides, and the bytes of the others.
-fn to_files(
-    folder: &Path,
-    taxonomy: &Taxonomy,
-    made: &Origin,
-) -> Result<(File, Vec<(&'static str, Vec<u8>)>), DataError> {
+fn to_files(folder: &Path, taxonomy: &Taxonomy, made: &Origin) -> Result<(File, Named), DataError> {
     let centres = taxonomy.centres();
     let bytes: Vec<u8> = centres.values().iter().flat_map(|v| v.to_le_bytes()).collect();
     let unwritable = |name, source| DataError::write(folder.join(name).display(), source);

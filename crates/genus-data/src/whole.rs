@@ -42,7 +42,8 @@ pub(crate) fn is_shortage(error: &io::Error) -> bool {
     );
     #[cfg(not(unix))]
     let code = false;
-    code || error.kind() == io::ErrorKind::OutOfMemory
+    // A call that was interrupted says nothing about the file either.
+    code || matches!(error.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::Interrupted)
 }
 
 /// Fails for a device.

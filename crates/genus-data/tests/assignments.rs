@@ -223,3 +223,36 @@ fn formats_have_names() {
         &["\"xlsx\"", "csv, jsonl or parquet"],
     );
 }
+
+#[test]
+fn formulas_are_texts_where_a_spreadsheet_reads_them() {
+    let names = ["=1+1", "+1", "-1", "@a", "\tx", "a=1", ""];
+    let written = |format, wanted| {
+        let shared = Shared::default();
+        let mut writer = AssignmentWriter::new(Box::new(shared.clone()), "a stream", format)
+            .unwrap()
+            .for_spreadsheets(wanted);
+        for name in names {
+            writer.write(&plain(name, name, Kind::New, 0.5, 0.5)).unwrap();
+        }
+        writer.finish().unwrap();
+        let bytes = shared.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    };
+    let text = written(Format::Csv, true);
+    let cells: Vec<&str> = text
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').next().unwrap())
+        .collect();
+    assert_eq!(cells, ["'=1+1", "'+1", "'-1", "'@a", "'\tx", "a=1", ""]);
+    assert!(
+        text.lines()
+            .skip(1)
+            .take(5)
+            .all(|line| line.split(',').nth(1).unwrap().starts_with('\''))
+    );
+    // Programs get what there is.
+    assert!(!written(Format::Csv, false).contains('\''));
+    assert_eq!(written(Format::Jsonl, true), written(Format::Jsonl, false));
+}

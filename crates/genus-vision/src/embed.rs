@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use genus_core::rng::Rng;
 
 use crate::encoder::{EncodeError, Encoder};
-use crate::image::{ImageError, ImageSource, Limits, View, decode};
+use crate::image::{ImageError, ImageSource, Limits, View, with_decoded};
 
 /// The hash of a file's bytes: images are known by their content, wherever they lie.
 pub type ContentHash = [u8; 32];
@@ -174,10 +174,13 @@ impl Embedding {
             return Prepared::Known(features);
         }
         let transform = encoder.transform();
-        match (decode(&bytes, &self.limits), &self.augmented) {
-            (Ok(image), None) => Prepared::Pixels(key, transform.apply(&image)),
-            (Ok(image), Some(augmented)) => Prepared::Pixels(key, transform.view(&image, augmented.view(&content))),
-            (Err(error), _) => Prepared::Unusable(error),
+        let pixels = with_decoded(&bytes, &self.limits, |image| match &self.augmented {
+            None => transform.apply(&image),
+            Some(augmented) => transform.view(&image, augmented.view(&content)),
+        });
+        match pixels {
+            Ok(pixels) => Prepared::Pixels(key, pixels),
+            Err(error) => Prepared::Unusable(error),
         }
     }
 }

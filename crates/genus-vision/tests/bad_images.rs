@@ -2,8 +2,10 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use common::images;
-use genus_vision::{ImageError, Limits, decode, read_file};
+use genus_vision::{ImageError, Limits, decode, read_file, with_decoded};
 
 fn golden(name: &str) -> Vec<u8> {
     let found = images().into_iter().find(|(other, _)| other == name);
@@ -218,4 +220,40 @@ fn damage_is_never_a_panic() {
     }
     // Some damage does not show, most does.
     assert!(outcomes.iter().all(|&count| count > 1000), "{outcomes:?}");
+}
+
+/// However many threads decode, there is one large image at a time, and nothing else is different.
+#[test]
+fn large_images_are_decoded_one_at_a_time() {
+    let image = |width: usize, height: usize| {
+        let mut bytes = format!("P6\n{width} {height}\n255\n").into_bytes();
+        bytes.resize(bytes.len() + 3 * width * height, 7);
+        bytes
+    };
+    let limits = Limits::default();
+    let (large, small) = (image(4001, 4000), image(30, 20));
+    let (at_once, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let seen = with_decoded(&large, &limits, |image| {
+                    most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    std::thread::sleep(std::time::Duration::from_millis(30));
+                    at_once.fetch_sub(1, Ordering::SeqCst);
+                    (image.width(), image.height())
+                });
+                assert_eq!(seen.unwrap(), (4001, 4000));
+                // Small ones need not wait.
+                let seen = with_decoded(&small, &limits, |image| image.width());
+                assert_eq!(seen.unwrap(), 30);
+            });
+        }
+    });
+    assert_eq!(most.into_inner(), 1);
+    // The limit that was set is the limit.
+    let low = Limits { pixels: 1000, ..limits };
+    let refused = with_decoded(&large, &low, drop).unwrap_err().to_string();
+    assert!(refused.contains("more than the limit of 1000"), "{refused}");
+    let refused = with_decoded(&large[..99], &limits, drop).unwrap_err().to_string();
+    assert_eq!(refused, decode(&large[..99], &limits).unwrap_err().to_string());
 }

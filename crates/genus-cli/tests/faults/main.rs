@@ -285,6 +285,7 @@ fn whatever_happens_the_same_command_again_gives_the_same() {
             }
             folder
         };
+        let (injected_before, survived_before) = (injected, survived);
         let undisturbed = fresh();
         undisturbed.genus(case.command).success();
         let expected = contents(&undisturbed, case);
@@ -320,6 +321,12 @@ fn whatever_happens_the_same_command_again_gives_the_same() {
                 assert_same(&contents(&folder, case), &expected, &format!("{what}then again"));
             }
         }
+        println!(
+            "{}: {} faults, {} without effect",
+            case.name,
+            injected - injected_before,
+            survived - survived_before
+        );
     }
     println!("{injected} faults injected, {survived} of them without effect on the result");
     // Interrupted calls are repeated; most others are the end of a run.

@@ -6,7 +6,7 @@ use genus_core::episode::{Pool, ShortClasses};
 use genus_core::rng::Rng;
 use genus_data::datasets::{DatasetEntry, Images};
 use genus_data::{ImageItem, Split, list_images};
-use genus_vision::{EncodeError, ImageError, Limits, Rgb, Transform, View, decode};
+use genus_vision::{EncodeError, ImageError, Limits, Rgb, Transform, View, with_decoded};
 use rayon::prelude::*;
 
 use crate::image_source;
@@ -256,11 +256,10 @@ impl TrainingData {
         views: impl ParallelIterator<Item = (usize, View)>,
     ) -> Result<Vec<f32>, TrainingError> {
         let rows = views.map(|(item, view)| {
-            let image = read(&self.items[item]).map_err(|source| TrainingError::Image {
+            read(&self.items[item], |image| transform.view(&image, view)).map_err(|source| TrainingError::Image {
                 path: self.items[item].path.clone(),
                 problem: source.to_string(),
-            })?;
-            Ok(transform.view(&image, view))
+            })
         });
         let rows: Vec<Vec<f32>> = rows.collect::<Result<_, TrainingError>>()?;
         Ok(rows.concat())
@@ -277,8 +276,8 @@ fn view(rng: &mut Rng, mirror: bool) -> View {
 
 /// Why an image cannot be used.
 fn problem(item: &ImageItem) -> Result<Option<String>, TrainingError> {
-    match read(item) {
-        Ok(_) => Ok(None),
+    match read(item, drop) {
+        Ok(()) => Ok(None),
         Err(source) if source.is_shortage() => {
             let path = item.path.clone();
             Err(EncodeError::Shortage { path, source }.into())
@@ -287,7 +286,7 @@ fn problem(item: &ImageItem) -> Result<Option<String>, TrainingError> {
     }
 }
 
-fn read(item: &ImageItem) -> Result<Rgb, ImageError> {
+fn read<T>(item: &ImageItem, take: impl FnOnce(Rgb) -> T) -> Result<T, ImageError> {
     let limits = Limits::default();
-    decode(&image_source(item).read(&limits)?, &limits)
+    with_decoded(&image_source(item).read(&limits)?, &limits, take)
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use image::codecs::{bmp::BmpDecoder, png::PngDecoder, webp::WebPDecoder};
 use image::{ColorType, ImageDecoder};
@@ -125,7 +126,8 @@ impl ImageError {
         // Too many open files, and no system resources.
         #[cfg(not(unix))]
         let code = matches!(error.raw_os_error(), Some(4 | 1450));
-        code || error.kind() == io::ErrorKind::OutOfMemory
+        // A call that was interrupted says nothing about the file either.
+        code || matches!(error.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::Interrupted)
     }
 
     pub(super) fn damaged(format: &'static str, message: impl ToString) -> Self {
@@ -188,6 +190,28 @@ pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Rgb, ImageError> {
         _ => return Err(ImageError::UnknownFormat),
     };
     Ok(orientation::upright(image, header.orientation))
+}
+
+/// Images of more pixels than this are decoded one at a time.
+const LARGE: u64 = 16_000_000;
+static LARGE_ONES: Mutex<()> = Mutex::new(());
+
+/// Decodes an image for one use, on any number of threads: of images of more than 16 million pixels there is one in memory at a
+/// time, however many threads decode.
+pub fn with_decoded<T>(bytes: &[u8], limits: &Limits, take: impl FnOnce(Rgb) -> T) -> Result<T, ImageError> {
+    let small = Limits {
+        pixels: limits.pixels.min(LARGE),
+        ..*limits
+    };
+    let decoded = match decode(bytes, &small) {
+        // Too large, which is told by its header, or in need of more memory than a small one has.
+        Err(_) if limits.pixels > LARGE => {
+            let _turn = LARGE_ONES.lock().unwrap_or_else(PoisonError::into_inner);
+            return Ok(take(decode(bytes, limits)?));
+        }
+        decoded => decoded?,
+    };
+    Ok(take(decoded))
 }
 
 fn memory(limits: &Limits) -> image::Limits {

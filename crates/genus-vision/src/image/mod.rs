@@ -15,7 +15,7 @@ mod tiff;
 mod transform;
 mod webp;
 
-pub use decode::{ImageError, Limits, decode, read_file};
+pub use decode::{ImageError, Limits, decode, read_file, with_decoded};
 pub use resize::Filter;
 pub use source::ImageSource;
 pub use transform::{Transform, View};
