@@ -65,7 +65,7 @@ fn the_same_is_found_in_real_features() {
         let support = Support::new(data.features().select(&episode.support), &labels).unwrap();
         let task = Task::new(&support, data.features().select(&episode.queries)).unwrap();
         for (method, expected) in &episode.methods {
-            // As often as there, so that the best start is the best of all.
+            // Several times as often as there, so that the best start is the best of all, whichever starts are drawn.
             let text = match method.starts_with("ukc") {
                 true => format!("{method}:restarts={}", 5 * golden.restarts),
                 false => method.clone(),
