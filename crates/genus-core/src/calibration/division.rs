@@ -47,7 +47,7 @@ const ENOUGH: usize = 2;
 const ENOUGH_SHARE: f64 = 0.15;
 
 /// The examples and queries of a task with their neighbours.
-pub(super) struct Neighbourhoods<'a> {
+pub(crate) struct Neighbourhoods<'a> {
     points: &'a Points,
     /// The examples and queries along the principal directions, scaled to length one.
     rows: Vec<f32>,
@@ -64,7 +64,7 @@ struct Division {
 }
 
 impl<'a> Neighbourhoods<'a> {
-    pub(super) fn new(points: &'a Points) -> Self {
+    pub(crate) fn new(points: &'a Points) -> Self {
         let (rows, dim) = projected(points.items(), points.dim());
         let most = NEIGHBOURS[NEIGHBOURS.len() - 1].min((rows.len() / dim).saturating_sub(1));
         Self {
@@ -86,7 +86,7 @@ impl<'a> Neighbourhoods<'a> {
     }
 
     /// The points sorted by the division that suits examples and pile best, with the number of neighbours that they are tied to.
-    pub(super) fn best(&self) -> (Sorted, usize) {
+    pub(crate) fn best(&self) -> (Sorted, usize) {
         let divisions = self.divisions();
         let values: Vec<f64> = divisions
             .par_iter()
@@ -132,14 +132,23 @@ impl<'a> Neighbourhoods<'a> {
         shared_neighbours(&self.near, neighbours.min(longest), classes)
     }
 
+    /// How well a pile suits the clusters that it was sorted into.
+    pub(crate) fn clarity(&self, sorted: &Sorted) -> f64 {
+        let queries = &sorted.clusters[self.points.known()..];
+        let clusters: Vec<usize> = self.points.labels().iter().chain(queries).copied().collect();
+        self.clarity_of(&canonical(&clusters).0)
+    }
+
+    /// The silhouette, and a little for many communities: of few and wide ones it is too fond.
+    fn clarity_of(&self, communities: &[usize]) -> f64 {
+        self.silhouette(communities) + MANY * (communities.len() as f64 / size(communities)).ln()
+    }
+
     /// How well a division suits examples and pile.
     fn value(&self, communities: &[usize]) -> f64 {
         let communities = self.without_small(communities);
         let (together, mixed) = self.pairs(&communities);
-        self.silhouette(&communities)
-            + MANY * (communities.len() as f64 / size(&communities)).ln()
-            + TOGETHER * together
-            - MIXED * mixed
+        self.clarity_of(&communities) + TOGETHER * together - MIXED * mixed
     }
 
     /// The sums of the rows of every community, and how many they are.
@@ -423,6 +432,23 @@ mod tests {
             "{} {naive}",
             found.silhouette(&communities)
         );
+    }
+
+    #[test]
+    fn what_is_sorted_rightly_is_clearest() {
+        let (points, truth) = points(&[40, 40, 40, 40], &[(0, 0), (0, 0)], 1.0, 6);
+        let found = Neighbourhoods::new(&points);
+        let clarity = |of_query: &dyn Fn(usize, usize) -> usize| {
+            let queries = truth.iter().enumerate().map(|(at, &blob)| of_query(at, blob));
+            found.clarity(&Sorted::new(&points, std::iter::once(0).chain(queries).collect()))
+        };
+        let right = clarity(&|_, blob| blob);
+        assert!(right > clarity(&|_, blob| blob.min(2)), "two in one");
+        assert!(
+            right > clarity(&|at, blob| if blob == 3 { 3 + at % 2 } else { blob }),
+            "one in two"
+        );
+        assert!(right > clarity(&|at, _| at % 4), "anyhow");
     }
 
     #[test]

@@ -20,7 +20,7 @@ const TRIALS: u64 = 60;
 /// Points of a trial at most, so that their matrix of products is kept.
 const MOST_POINTS: usize = 2000;
 /// Queries of a class at most.
-const MOST_QUERIES: usize = 60;
+pub(super) const MOST_QUERIES: usize = 60;
 /// One outlier among so many queries at most.
 const MOST_OUTLIERS: usize = 8;
 /// Numbers of examples and of new classes that are tried.

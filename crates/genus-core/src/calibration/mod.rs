@@ -20,6 +20,7 @@ use crate::task::Task;
 
 use cut::Cut;
 pub use cut::{Eagerness, MergeTree};
+pub(crate) use division::Neighbourhoods;
 pub use estimate::Knowledge;
 use logistic::Observation;
 pub(crate) use membership::Group;
@@ -256,10 +257,9 @@ impl Calibration {
 }
 
 impl Calibration {
-    /// Sorts the points of a pile that is large enough to say by itself what belongs together, and how many neighbours each was
-    /// tied to.
-    pub(crate) fn sort_pile(&self, points: &Points) -> (Sorted, usize) {
-        division::Neighbourhoods::new(points).best()
+    /// Whether base classes taught it merges, and trials show categories of so many points.
+    pub(crate) fn knows_merges_of(&self, size: f64) -> bool {
+        self.source == Source::Base && size <= fit::MOST_QUERIES as f64
     }
 
     /// The same in a space in which the directions are damped in which the items of a task differ within communities: a pile
@@ -269,7 +269,7 @@ impl Calibration {
             return self.clone();
         }
         let (dim, labels, known) = (task.dim(), task.support_labels(), task.known());
-        let communities = division::Neighbourhoods::new(&Points::of(task, &self.space)).usual();
+        let communities = Neighbourhoods::new(&Points::of(task, &self.space)).usual();
         let count = communities.iter().max().map_or(0, |&last| last + 1);
         let queries = &task.points().values()[known * dim..];
         let items = Features::from_finite(dim, [task.support().values(), queries].concat());

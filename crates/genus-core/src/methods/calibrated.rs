@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Discover;
 use super::parameters::{Parameter, Values};
-use crate::calibration::{Calibration, CalibrationSettings, Knowledge, PASSES, Points, Source};
+use crate::calibration::{Calibration, CalibrationSettings, Knowledge, Neighbourhoods, PASSES, Points, Sorted, Source};
 use crate::discovery::Discovery;
 use crate::error::{DiscoverError, ParameterError};
 use crate::real_time::Rule;
@@ -103,20 +103,7 @@ impl Calibrated {
         let queries = QueryScenes::of(task);
         let collapsed = queries.collapsed(task);
         let task = collapsed.as_ref().unwrap_or(task);
-        let calibration = self.knowledge.of_task(task)?;
-        let by_tree = task.queries() < PILE || self.refine == 0;
-        let calibration = match by_tree {
-            true => calibration,
-            false => Arc::new(calibration.of_pile(task)),
-        };
-        let points = Points::of(task, calibration.space());
-        let (mut sorted, neighbours) = match by_tree {
-            true => (calibration.sort(&points, self.refine), None),
-            false => {
-                let (sorted, neighbours) = calibration.sort_pile(&points);
-                (sorted, Some(neighbours))
-            }
-        };
+        let (points, mut sorted, calibration, neighbours) = self.sort(task)?;
         sorted.put(&points, &queries.classes);
         Ok(Discovery::from_sorted(
             &points,
@@ -125,5 +112,31 @@ impl Calibrated {
             queries,
             neighbours,
         ))
+    }
+
+    /// The points of a task sorted, what they were sorted by, and how many neighbours they were tied to where communities were found.
+    fn sort(&self, task: &Task) -> Result<(Points, Sorted, Arc<Calibration>, Option<usize>), DiscoverError> {
+        let calibration = self.knowledge.of_task(task)?;
+        let by_tree = || {
+            let points = Points::of(task, calibration.space());
+            let sorted = calibration.sort(&points, self.refine);
+            (points, sorted)
+        };
+        if task.queries() < PILE || self.refine == 0 {
+            let (points, sorted) = by_tree();
+            return Ok((points, sorted, calibration, None));
+        }
+        let of_pile = Arc::new(calibration.of_pile(task));
+        let points = Points::of(task, of_pile.space());
+        let pile = Neighbourhoods::new(&points);
+        let (communities, neighbours) = pile.best();
+        // Where categories are as small as the classes that merges were learnt from, the tree may know better.
+        if calibration.knows_merges_of(points.len() as f64 / communities.count as f64) {
+            let (tree_points, sorted) = by_tree();
+            if pile.clarity(&sorted) > pile.clarity(&communities) {
+                return Ok((tree_points, sorted, calibration, None));
+            }
+        }
+        Ok((points, communities, of_pile, Some(neighbours)))
     }
 }
