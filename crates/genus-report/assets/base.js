@@ -114,7 +114,9 @@ function image(source, text) {
 function covers(category, count) {
   const own = Array.from({ length: data.sheets[category] }, (_, at) => starts[category] + at);
   const doubtful = (item) => Number(mistakes.has(item) || unsure.has(item));
-  own.sort((a, b) => doubtful(a) - doubtful(b));
+  // Other frames of a scene that is shown already say no more.
+  const repeated = (item) => Number(framesOf(item)[0] !== item);
+  own.sort((a, b) => doubtful(a) - doubtful(b) || repeated(a) - repeated(b));
   return own.map(picture).filter(Boolean).slice(0, count).map((source) => image(source, ""));
 }
 
