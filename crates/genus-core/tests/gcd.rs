@@ -143,21 +143,23 @@ fn hidden_classes_never_tell_more_than_there_is() {
 
 #[test]
 fn estimates_put_the_labelled_items_right() {
-    let (task, _) = separable(4, 6, 5, 10, 1);
-    for how in [
-        NumberOfCategories::Brent,
-        NumberOfCategories::Smallest,
-        NumberOfCategories::Largest,
-    ] {
-        let discovery = gcd(how).discover(&task).unwrap();
-        let (categories, accuracy) = estimate(&discovery);
-        assert_eq!(accuracy, 1.0, "{how:?}");
-        assert!((4..=24).contains(&categories), "{how:?}: {categories}");
+    let mut right = 0;
+    for seed in 0..12 {
+        let (task, _) = separable(4, 6, 5, 10, seed);
+        let of = |how| estimate(&gcd(how).discover(&task).unwrap());
+        let [smallest, largest] = [NumberOfCategories::Smallest, NumberOfCategories::Largest].map(of);
+        // A scan tries every number, so it finds one that is right whatever the data.
+        assert_eq!((smallest.1, largest.1), (1.0, 1.0), "seed {seed}");
+        // With fewer clusters than classes some must be put together; four known classes may already be apart then, so the
+        // smallest number lies between the known and the true one.
+        assert!((4..=6).contains(&smallest.0), "seed {seed}: {}", smallest.0);
+        assert!((6..=24).contains(&largest.0), "seed {seed}: {}", largest.0);
+        // Brent's search follows a noisy curve downhill and may end beside the best number.
+        let (categories, accuracy) = of(NumberOfCategories::Brent);
+        assert!((4..=24).contains(&categories), "seed {seed}: {categories}");
+        right += usize::from(accuracy == 1.0);
     }
-    // With fewer clusters than classes some must be put together; four known classes may already be apart then, so the
-    // smallest number lies between the known and the true one.
-    let smallest = estimate(&gcd(NumberOfCategories::Smallest).discover(&task).unwrap()).0;
-    assert!((4..=6).contains(&smallest), "{smallest}");
+    assert!(right >= 10, "{right} of 12");
 }
 
 #[test]
