@@ -1,13 +1,15 @@
-//! Which points belong together: communities of the graph of shared neighbours.
+//! Which points belong together: what many divisions of the graph of shared neighbours agree on.
 //!
 //! The graph is made of ranks, so no scale has to be known. Two things are: how many neighbours tie a point to its like, and how
-//! much two groups may be tied before they are one. Neither can be told beforehand, so many are tried, and the pile and the
-//! examples choose: by how much nearer points are to their own community than to the next, and by whether examples of one class
-//! are together and those of two classes apart.
+//! much two groups may be tied before they are one. Neither can be told beforehand, so many are tried. Pile and examples say
+//! how much each division is worth: by how much nearer points are to their own community than to the next, and by whether
+//! examples of one class are together and those of two classes apart. Divisions that are worth nearly as much differ by chance,
+//! so they vote, and the consensus counts.
 
 use rayon::prelude::*;
 
 use super::points::{Points, Sorted};
+use crate::cluster::consensus::{Vote, consensus};
 use crate::cluster::graph::shared_neighbours;
 use crate::cluster::leiden::{Graph, leiden};
 use crate::cluster::neighbours::{Near, nearest};
@@ -21,22 +23,33 @@ const DIRECTIONS: usize = 128;
 /// So many rows say which directions those are.
 const SAMPLE: usize = 4096;
 
-/// Numbers of neighbours that are tried: few for small communities, many for large ones.
-const NEIGHBOURS: [usize; 7] = [5, 7, 10, 15, 25, 40, 60];
+/// Numbers of neighbours that are tried, and up to how many points: few for small communities, many for large ones. In a large
+/// pile the graph of few neighbours falls to pieces.
+const NEIGHBOURS: [(usize, usize); 9] = [
+    (3, 400),
+    (4, 400),
+    (5, 1500),
+    (7, usize::MAX),
+    (10, usize::MAX),
+    (15, usize::MAX),
+    (25, usize::MAX),
+    (40, usize::MAX),
+    (60, usize::MAX),
+];
 /// No point is tied to more than one in so many of the others: a community has to be larger than what its points are tied to.
+/// Up to five neighbours are tried in any pile.
 const SHARE: usize = 8;
+const ALWAYS: usize = 5;
 /// Resolutions of the modularity that are tried. What suits a pile grows with the number of its categories.
 const RESOLUTIONS: [f64; 9] = [0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0];
-/// What the first look at a pile is made with: neighbours, of which there are more in a larger pile, and the resolution.
-const USUAL_NEIGHBOURS: std::ops::RangeInclusive<usize> = 5..=15;
-const USUAL_SHARE: usize = 60;
-const USUAL_RESOLUTION: f64 = 2.0;
-
 /// What a division is worth beside its silhouette: the logarithm of its number of communities, the share of the pairs of examples of
 /// one class that are together, and that of two classes that are.
 const MANY: f64 = 0.03;
 const TOGETHER: f64 = 0.15;
 const MIXED: f64 = 0.75;
+/// By how much less a division may be worth to count e times less, and the least weight that still counts.
+const TEMPERATURE: f64 = 0.02;
+const LEAST_WEIGHT: f64 = 0.02;
 
 /// Communities of up to so many points are no category.
 const SMALL: usize = 2;
@@ -56,17 +69,22 @@ pub(crate) struct Neighbourhoods<'a> {
 }
 
 /// A way to divide the points.
-struct Division {
+pub(crate) struct Division {
+    /// How many neighbours points were tied to.
     neighbours: usize,
-    resolution: f64,
     /// The community of every example, then of every query.
     communities: Vec<usize>,
+    /// What the examples add to its worth, and the whole of it.
+    examples: f64,
+    worth: f64,
 }
 
 impl<'a> Neighbourhoods<'a> {
     pub(crate) fn new(points: &'a Points) -> Self {
         let (rows, dim) = projected(points.items(), points.dim());
-        let most = NEIGHBOURS[NEIGHBOURS.len() - 1].min((rows.len() / dim).saturating_sub(1));
+        let most = NEIGHBOURS[NEIGHBOURS.len() - 1]
+            .0
+            .min((rows.len() / dim).saturating_sub(1));
         Self {
             points,
             near: nearest(&rows, dim, most),
@@ -79,76 +97,110 @@ impl<'a> Neighbourhoods<'a> {
         self.near.len()
     }
 
-    /// The communities of a first look: of every example, then of every query.
-    pub(super) fn usual(&self) -> Vec<usize> {
-        let neighbours = (self.len() / USUAL_SHARE).clamp(*USUAL_NEIGHBOURS.start(), *USUAL_NEIGHBOURS.end());
-        leiden(&self.graph(neighbours, vec![None; self.len()]), USUAL_RESOLUTION, 0)
-    }
-
-    /// The points sorted by the division that suits examples and pile best, with the number of neighbours that they are tied to.
-    pub(crate) fn best(&self) -> (Sorted, usize) {
-        let divisions = self.divisions();
-        let values: Vec<f64> = divisions
-            .par_iter()
-            .map(|division| self.value(&division.communities))
-            .collect();
-        let best = (0..divisions.len()).reduce(|best, at| if values[at] > values[best] { at } else { best });
-        let Some(best) = best.map(|at| &divisions[at]) else {
-            return (self.sorted(&vec![0; self.len()]), 0);
-        };
-        // Examples of two classes may be in one community only while it is asked whether they would be.
-        let labelled = self.points.labels().iter().map(|&class| Some(class as u32));
-        let queries = self.len() - self.points.labels().len();
-        let classes = labelled.chain(std::iter::repeat_n(None, queries)).collect();
-        let communities = leiden(&self.graph(best.neighbours, classes), best.resolution, 0);
-        // What is left alone goes to the nearest category.
-        (self.sorted(&communities).refined(self.points, 0), best.neighbours)
-    }
-
-    /// All divisions that are tried.
-    fn divisions(&self) -> Vec<Division> {
-        let most = (self.len() / SHARE).max(NEIGHBOURS[0]);
+    /// The divisions of the graph that count, the best first.
+    pub(crate) fn divisions(&self) -> Vec<Division> {
+        let most = (self.len() / SHARE).max(ALWAYS);
         let graphs: Vec<(usize, Graph)> = NEIGHBOURS
             .into_iter()
-            .filter(|&neighbours| neighbours <= most)
-            .map(|neighbours| (neighbours, self.graph(neighbours, vec![None; self.len()])))
+            .filter(|&(neighbours, points)| neighbours <= most && self.len() <= points)
+            .map(|(neighbours, _)| (neighbours, self.graph(neighbours)))
             .collect();
-        let tried: Vec<(usize, &Graph, f64)> = graphs
-            .iter()
-            .flat_map(|(neighbours, graph)| RESOLUTIONS.map(|resolution| (*neighbours, graph, resolution)))
+        let tried: Vec<(usize, f64)> = (0..graphs.len())
+            .flat_map(|graph| RESOLUTIONS.map(|resolution| (graph, resolution)))
             .collect();
-        tried
+        let mut judged: Vec<(f64, usize, f64, Division)> = tried
             .into_par_iter()
-            .map(|(neighbours, graph, resolution)| Division {
-                neighbours,
-                resolution,
-                communities: leiden(graph, resolution, 0),
+            .map(|(graph, resolution)| {
+                let communities = self.without_small(&leiden(&graphs[graph].1, resolution, 0));
+                let (together, mixed) = self.pairs(&communities);
+                let examples = TOGETHER * together - MIXED * mixed;
+                let division = self.division(graphs[graph].0, communities, examples);
+                (mixed, graph, resolution, division)
+            })
+            .collect();
+        judged.sort_by(|a, b| b.3.worth.total_cmp(&a.3.worth));
+        let most = judged.first().map_or(0.0, |best| best.3.worth);
+        judged.retain(|(_, _, _, division)| weight(division.worth - most) >= LEAST_WEIGHT);
+        // Examples of two classes may be in one community only while it is asked whether they would be.
+        let classes = self.classes();
+        let graphs: Vec<Graph> = graphs
+            .into_iter()
+            .map(|(_, graph)| graph.kept_apart(classes.clone()))
+            .collect();
+        judged
+            .into_par_iter()
+            .map(|(mixed, graph, resolution, division)| match mixed > 0.0 {
+                true => Division {
+                    communities: self.without_small(&leiden(&graphs[graph], resolution, 0)),
+                    ..division
+                },
+                false => division,
             })
             .collect()
     }
 
-    fn graph(&self, neighbours: usize, classes: Vec<Option<u32>>) -> Graph {
-        let longest = self.near.first().map_or(0, Vec::len);
-        shared_neighbours(&self.near, neighbours.min(longest), classes)
+    /// The class of every example, and none of every query.
+    fn classes(&self) -> Vec<Option<u32>> {
+        let labelled = self.points.labels().iter().map(|&class| Some(class as u32));
+        let queries = self.len() - self.points.labels().len();
+        labelled.chain(std::iter::repeat_n(None, queries)).collect()
     }
 
-    /// How well a pile suits the clusters that it was sorted into.
-    pub(crate) fn clarity(&self, sorted: &Sorted) -> f64 {
+    /// What another way of sorting says, beside the divisions of the graph. It keeps every example with its class whatever the pile
+    /// says, so the examples add as much to its worth as to that of the best division.
+    pub(crate) fn division_of(&self, sorted: &Sorted, divisions: &[Division]) -> Division {
         let queries = &sorted.clusters[self.points.known()..];
         let clusters: Vec<usize> = self.points.labels().iter().chain(queries).copied().collect();
-        self.clarity_of(&canonical(&clusters).0)
+        let (neighbours, examples) = divisions
+            .first()
+            .map_or((0, 0.0), |best| (best.neighbours, best.examples));
+        self.division(neighbours, canonical(&clusters).0, examples)
+    }
+
+    fn division(&self, neighbours: usize, communities: Vec<usize>, examples: f64) -> Division {
+        Division {
+            neighbours,
+            worth: self.clarity(&communities) + examples,
+            communities,
+            examples,
+        }
+    }
+
+    /// The points of a community of the best division, on average.
+    pub(crate) fn community_size(&self, divisions: &[Division]) -> f64 {
+        let communities = divisions.first().map_or(&[][..], |best| &best.communities);
+        let count = communities.iter().max().map_or(1, |&last| last + 1);
+        self.len() as f64 / count as f64
+    }
+
+    /// The points sorted by what the best divisions agree on, with the number of neighbours that the very best is made with.
+    pub(crate) fn consensus(&self, divisions: &[Division]) -> (Sorted, usize) {
+        let most = divisions
+            .iter()
+            .map(|division| division.worth)
+            .fold(f64::NEG_INFINITY, f64::max);
+        let votes: Vec<Vote<'_>> = divisions
+            .iter()
+            .map(|division| Vote {
+                clusters: &division.communities,
+                weight: weight(division.worth - most),
+            })
+            .filter(|vote| vote.weight >= LEAST_WEIGHT)
+            .collect();
+        let communities = self.without_small(&consensus(&votes, &self.classes()));
+        let neighbours = divisions.first().map_or(0, |best| best.neighbours);
+        // What is left alone goes to the nearest category.
+        (self.sorted(&communities).refined(self.points, 0), neighbours)
+    }
+
+    fn graph(&self, neighbours: usize) -> Graph {
+        let longest = self.near.first().map_or(0, Vec::len);
+        shared_neighbours(&self.near, neighbours.min(longest), vec![None; self.len()])
     }
 
     /// The silhouette, and a little for many communities: of few and wide ones it is too fond.
-    fn clarity_of(&self, communities: &[usize]) -> f64 {
+    fn clarity(&self, communities: &[usize]) -> f64 {
         self.silhouette(communities) + MANY * (communities.len() as f64 / size(communities)).ln()
-    }
-
-    /// How well a division suits examples and pile.
-    fn value(&self, communities: &[usize]) -> f64 {
-        let communities = self.without_small(communities);
-        let (together, mixed) = self.pairs(&communities);
-        self.clarity_of(&communities) + TOGETHER * together - MIXED * mixed
     }
 
     /// The sums of the rows of every community, and how many they are.
@@ -276,6 +328,11 @@ impl<'a> Neighbourhoods<'a> {
     }
 }
 
+/// How much a division counts that is worth so much more than the best.
+fn weight(worth: f64) -> f64 {
+    (worth / TEMPERATURE).exp()
+}
+
 /// Rows along their principal directions, scaled to length one, and the number of these.
 fn projected(rows: Vec<f32>, dim: usize) -> (Vec<f32>, usize) {
     let count = rows.len() / dim;
@@ -339,7 +396,8 @@ mod tests {
     }
 
     fn sort(points: &Points) -> Sorted {
-        Neighbourhoods::new(points).best().0
+        let pile = Neighbourhoods::new(points);
+        pile.consensus(&pile.divisions()).0
     }
 
     #[test]
@@ -440,7 +498,8 @@ mod tests {
         let found = Neighbourhoods::new(&points);
         let clarity = |of_query: &dyn Fn(usize, usize) -> usize| {
             let queries = truth.iter().enumerate().map(|(at, &blob)| of_query(at, blob));
-            found.clarity(&Sorted::new(&points, std::iter::once(0).chain(queries).collect()))
+            let sorted = Sorted::new(&points, std::iter::once(0).chain(queries).collect());
+            found.division_of(&sorted, &[]).worth
         };
         let right = clarity(&|_, blob| blob);
         assert!(right > clarity(&|_, blob| blob.min(2)), "two in one");

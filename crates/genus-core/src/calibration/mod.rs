@@ -262,31 +262,25 @@ impl Calibration {
         self.source == Source::Base && size <= fit::MOST_QUERIES as f64
     }
 
-    /// The same in a space in which the directions are damped in which the items of a task differ within communities: a pile
-    /// tells them much as base classes would. Where base classes did, it stays as it is.
-    pub(crate) fn of_pile(&self, task: &Task) -> Self {
+    /// The same in a space in which the directions are damped in which the items of a task differ within categories: a pile
+    /// tells them much as base classes would. Where base classes did, there is nothing to tell.
+    pub(crate) fn of_pile(&self, task: &Task, sorted: &Sorted) -> Option<Self> {
         if self.source == Source::Base {
-            return self.clone();
+            return None;
         }
         let (dim, labels, known) = (task.dim(), task.support_labels(), task.known());
-        let communities = Neighbourhoods::new(&Points::of(task, &self.space)).usual();
-        let count = communities.iter().max().map_or(0, |&last| last + 1);
         let queries = &task.points().values()[known * dim..];
         let items = Features::from_finite(dim, [task.support().values(), queries].concat());
-        let space = Space::fit(
-            &items,
-            &communities,
-            count,
-            CalibrationSettings::default().directions,
-            true,
-        );
+        let clusters: Vec<usize> = labels.iter().chain(&sorted.clusters[known..]).copied().collect();
+        let directions = CalibrationSettings::default().directions;
+        let space = Space::fit(&items, &clusters, sorted.count, directions, true);
         let rows = space.apply(items.values());
         let examples = &rows[..labels.len() * dim];
         let variance = space::within_variance(examples, dim, labels, known)
-            .or_else(|| space::within_variance(&rows, dim, &communities, count));
+            .or_else(|| space::within_variance(&rows, dim, &clusters, sorted.count));
         let mut estimated = Self { space, ..self.clone() };
         estimated.cut.variance = variance.unwrap_or(self.cut.variance);
-        estimated
+        Some(estimated)
     }
 }
 

@@ -58,6 +58,12 @@ impl Graph {
         }
     }
 
+    /// The same graph whose nodes of different classes are never in one community.
+    pub(crate) fn kept_apart(self, class: Vec<Option<u32>>) -> Self {
+        assert_eq!(self.nodes(), class.len(), "every node has a class or none");
+        Self { class, ..self }
+    }
+
     pub(crate) fn nodes(&self) -> usize {
         self.class.len()
     }

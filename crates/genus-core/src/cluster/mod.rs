@@ -1,5 +1,6 @@
 //! What the methods are made of.
 
+pub(crate) mod consensus;
 pub(crate) mod graph;
 pub(crate) mod kmeans;
 pub(crate) mod leiden;

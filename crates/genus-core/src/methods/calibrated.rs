@@ -1,5 +1,5 @@
-//! Calibrated discovery: one Ward tree, cut where merges stop being likely of one class; of a large pile, communities of shared
-//! neighbours.
+//! Calibrated discovery: communities of shared neighbours, divided in many ways that vote; where base classes taught what merges are
+//! likely of one class, a Ward tree cut by that has a vote as well.
 
 use std::sync::Arc;
 
@@ -13,9 +13,6 @@ use crate::scenes::QueryScenes;
 use crate::task::Task;
 
 pub(super) const NAME: &str = "calibrated";
-
-/// From so many queries on a pile says by itself what belongs together. Below, what is known of other classes says more.
-const PILE: usize = 400;
 
 /// Merges by how far items of one class lie apart, which a [`Calibration`] knows.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,26 +114,33 @@ impl Calibrated {
     /// The points of a task sorted, what they were sorted by, and how many neighbours they were tied to where communities were found.
     fn sort(&self, task: &Task) -> Result<(Points, Sorted, Arc<Calibration>, Option<usize>), DiscoverError> {
         let calibration = self.knowledge.of_task(task)?;
-        let by_tree = || {
+        if self.refine == 0 {
             let points = Points::of(task, calibration.space());
             let sorted = calibration.sort(&points, self.refine);
-            (points, sorted)
-        };
-        if task.queries() < PILE || self.refine == 0 {
-            let (points, sorted) = by_tree();
             return Ok((points, sorted, calibration, None));
         }
-        let of_pile = Arc::new(calibration.of_pile(task));
-        let points = Points::of(task, of_pile.space());
-        let pile = Neighbourhoods::new(&points);
-        let (communities, neighbours) = pile.best();
-        // Where categories are as small as the classes that merges were learnt from, the tree may know better.
-        if calibration.knows_merges_of(points.len() as f64 / communities.count as f64) {
-            let (tree_points, sorted) = by_tree();
-            if pile.clarity(&sorted) > pile.clarity(&communities) {
-                return Ok((tree_points, sorted, calibration, None));
+        let (points, sorted, neighbours) = self.sort_in(task, &calibration);
+        // What was found says in which directions items of one category differ: these are damped, and the pile is sorted anew.
+        Ok(match calibration.of_pile(task, &sorted) {
+            None => (points, sorted, calibration, Some(neighbours)),
+            Some(calibration) => {
+                let (points, sorted, neighbours) = self.sort_in(task, &calibration);
+                (points, sorted, Arc::new(calibration), Some(neighbours))
             }
+        })
+    }
+
+    /// The points of a task in the space of a calibration, sorted, with the number of neighbours they were tied to.
+    fn sort_in(&self, task: &Task, calibration: &Calibration) -> (Points, Sorted, usize) {
+        let points = Points::of(task, calibration.space());
+        let pile = Neighbourhoods::new(&points);
+        let mut divisions = pile.divisions();
+        // Where categories are as small as the classes that merges were learnt from, the tree has a vote.
+        if calibration.knows_merges_of(pile.community_size(&divisions)) {
+            let by_tree = calibration.sort(&points, self.refine);
+            divisions.push(pile.division_of(&by_tree, &divisions));
         }
-        Ok((points, communities, of_pile, Some(neighbours)))
+        let (sorted, neighbours) = pile.consensus(&divisions);
+        (points, sorted, neighbours)
     }
 }
