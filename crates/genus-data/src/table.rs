@@ -10,11 +10,12 @@ mod element;
 mod encoder;
 pub(crate) mod jsonl;
 pub(crate) mod label;
+pub(crate) mod limits;
 pub(crate) mod lines;
 mod npy;
 mod npz;
 pub(crate) mod parquet;
-pub(crate) mod rows;
+mod rows;
 mod safetensors;
 pub(crate) mod source;
 mod writer;
@@ -32,6 +33,7 @@ use crate::error::{DataError, Place};
 use crate::whole::refuse_device;
 pub use column::for_each_cell;
 pub use encoder::same_encoder;
+use limits::{Growth, check_features};
 use source::{Block, Origin, Source};
 pub use writer::FeatureWriter;
 
@@ -140,6 +142,7 @@ pub struct TableReader {
     source: Box<dyn Source>,
     rows_read: u64,
     seen: SeenIds,
+    growth: Growth,
     finished: bool,
 }
 
@@ -174,7 +177,9 @@ impl TableReader {
         if source.dim() == 0 {
             return Err(DataError::NoFeatures { path: path.to_owned() });
         }
+        check_features(&origin, source.dim() as u64)?;
         Ok(Self {
+            growth: Growth::of(&origin),
             origin,
             source,
             rows_read: 0,
@@ -232,6 +237,11 @@ impl TableReader {
         } = block;
         let dim = self.source.dim();
         let rows = values.len() / dim;
+        self.growth.add_values(&self.origin, values.len() as u64)?;
+        self.growth
+            .add_texts(&self.origin, ids.iter().flatten().map(String::as_str))?;
+        self.growth
+            .add_texts(&self.origin, labels.iter().flatten().map(String::as_str))?;
         let first = self.rows_read;
         let place = |row: usize| {
             lines

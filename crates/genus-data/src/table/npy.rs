@@ -5,16 +5,13 @@ use std::io::{BufReader, Read};
 
 use super::arrays::{Arrays, Beside, Column, Matrix, byte_length, matrix_shape, stream_error};
 use super::element::{Element, Number};
+use super::limits::{MAX_COLUMN, MAX_TEXT, kept};
 use super::source::{Origin, Source};
 use crate::error::{DataError, Place};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// NumPy itself refuses headers beyond 10,000 bytes.
 const MAX_HEADER: usize = 1 << 16;
-/// The most bytes of a text, with its padding.
-const MAX_TEXT: usize = 1 << 18;
-/// The most bytes of all texts of a column.
-const MAX_TEXTS: u64 = 1 << 30;
 
 /// Opens a `.npy` file: features only.
 pub(super) fn open(origin: Origin, mut file: File) -> Result<Box<dyn Source>, DataError> {
@@ -126,6 +123,14 @@ impl Header {
             from.read(&mut [0]).map_err(|e| stream_error(origin, e))?;
             return Ok(Column::Texts(texts));
         }
+        // Kept, every integer takes sixteen bytes, however few it takes in the file.
+        if (length / size as u64).saturating_mul(size_of::<i128>() as u64) > MAX_COLUMN {
+            return Err(origin.malformed(format!(
+                "{what} has {} integers, which take more than {} MiB, the most of a column",
+                length / size as u64,
+                MAX_COLUMN >> 20
+            )));
+        }
         let mut bytes = Vec::new();
         from.by_ref()
             .take(length)
@@ -220,11 +225,11 @@ fn read_texts(
             let problem = format!("the text in {what} is not Unicode; save it as UTF-8");
             origin.row(Place::Row(row), problem)
         })?;
-        total += found.len() as u64;
-        if total > MAX_TEXTS {
+        total += kept(&found);
+        if total > MAX_COLUMN {
             let problem = format!(
                 "the texts in {what} take more than {} MiB, the most of a column",
-                MAX_TEXTS >> 20
+                MAX_COLUMN >> 20
             );
             return Err(origin.row(Place::Row(row), problem));
         }
