@@ -104,6 +104,11 @@ pub fn read_table(path: impl AsRef<Path>) -> Result<TableFile, DataError> {
         Some(rows) => usize::try_from(rows).unwrap_or(usize::MAX),
         None => READ_BLOCK,
     };
+    // Which is a claim: it is held against the limit before there is room made for it.
+    if let Some(rows) = reader.rows() {
+        let values = rows.saturating_mul(reader.dim() as u64);
+        Growth::of(&reader.origin).add_values(&reader.origin, values)?;
+    }
     let class_names = reader.class_names().map(<[_]>::to_vec);
     let encoder = reader.encoder().map(str::to_owned);
     let Some(mut table) = reader.next_block(block)? else {

@@ -111,6 +111,10 @@ fn arrays_that_grow_are_refused() {
     refused(&path, &["\"y\"", "67108865 integers", "1024 MiB"]);
     write_npz(&path, &[("x.npy", "|u1", "(1, 1048577)", 1 << 20 | 1)]);
     refused(&path, &["1048577 values", "at most 1048576 features"]);
+    // What the matrix claims is held against the limit before there is room made for it.
+    let (rows, dim) = (1 << 18 | 1, 1 << 10);
+    write_npz(&path, &[("x.npy", "|u1", &format!("({rows}, {dim})"), rows * dim)]);
+    refused(&path, &["1 GiB", "256 times"]);
     let wide = 4 * ((1 << 16) + 1);
     let text = ("ids.npy", "<U65537", "(1,)", wide);
     write_npz(&path, &[("x.npy", "|u1", "(1, 1)", 1), text]);

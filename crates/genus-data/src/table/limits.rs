@@ -59,7 +59,7 @@ impl Growth {
 
     /// Adds so many numbers of 32 bits.
     pub(super) fn add_values(&mut self, origin: &Origin, count: u64) -> Result<(), DataError> {
-        self.add(origin, count.saturating_mul(4))
+        self.add_bytes(origin, count.saturating_mul(4))
     }
 
     /// Adds texts.
@@ -68,11 +68,11 @@ impl Growth {
         origin: &Origin,
         texts: impl IntoIterator<Item = &'a str>,
     ) -> Result<(), DataError> {
-        let bytes = texts.into_iter().map(|text| text.len() as u64 + TEXT_OVERHEAD);
-        self.add(origin, bytes.fold(0, u64::saturating_add))
+        self.add_bytes(origin, texts.into_iter().map(kept).fold(0, u64::saturating_add))
     }
 
-    fn add(&mut self, origin: &Origin, bytes: u64) -> Result<(), DataError> {
+    /// Adds bytes.
+    pub(super) fn add_bytes(&mut self, origin: &Origin, bytes: u64) -> Result<(), DataError> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes <= FREE_GROWTH.max(self.length.saturating_mul(MAX_GROWTH)) {
             return Ok(());

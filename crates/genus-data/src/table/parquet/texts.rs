@@ -11,7 +11,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use super::{Batches, Input, guarded};
 use crate::error::{DataError, Place};
 use crate::table::arrays::ENCODER;
-use crate::table::limits::{Growth, MAX_TEXT};
+use crate::table::limits::{Growth, MAX_TEXT, kept};
 use crate::table::source::Block;
 use crate::table::{encoder, label};
 
@@ -25,6 +25,8 @@ pub(super) struct TextReader {
     reader: ParquetRecordBatchReader,
     /// The batch being given out and the first of its rows not given yet.
     batch: Option<(RecordBatch, usize)>,
+    /// What the texts given so far take.
+    growth: Growth,
 }
 
 impl TextReader {
@@ -48,7 +50,11 @@ impl TextReader {
                 limit: None,
             },
         )?;
-        Ok(Some(Self { reader, batch: None }))
+        Ok(Some(Self {
+            reader,
+            batch: None,
+            growth: Growth::of(&input.origin),
+        }))
     }
 
     /// Appends the ids and labels of the next rows, the first of which is row `first` of the file, and compares their
@@ -66,8 +72,10 @@ impl TextReader {
             let row = first + done as u64;
             let (batch, given) = self.refill(input, row)?;
             let take = (batch.num_rows() - *given).min(rows - done);
-            append(input, &batch.slice(*given, take), row, encoder, block)?;
+            let batch = batch.slice(*given, take);
             *given += take;
+            let texts = append(input, &batch, row, encoder, block)?;
+            self.growth.add_bytes(&input.origin, texts)?;
             done += take;
         }
         Ok(())
@@ -84,14 +92,15 @@ impl TextReader {
     }
 }
 
-/// Appends a batch whose first row is row `first` of the file.
+/// Appends a batch whose first row is row `first` of the file; gives what its texts take.
 fn append(
     input: &Input,
     batch: &RecordBatch,
     first: u64,
     encoder: Option<&str>,
     block: &mut Block,
-) -> Result<(), DataError> {
+) -> Result<u64, DataError> {
+    let mut bytes = 0;
     let place = |row: usize| Place::Row(first + row as u64 + 1);
     if let Some(encoders) = named_cells(input, batch, first, ENCODER)? {
         for (row, cell) in encoders.into_iter().enumerate() {
@@ -102,7 +111,10 @@ fn append(
         let target = block.ids.get_or_insert_default();
         for (row, id) in ids.into_iter().enumerate() {
             target.push(match id.into_text() {
-                Some(id) => id,
+                Some(id) => {
+                    bytes += kept(&id);
+                    id
+                }
                 None => {
                     return Err(input
                         .origin
@@ -112,9 +124,12 @@ fn append(
         }
     }
     if let Some(labels) = named_cells(input, batch, first, "label")? {
-        block.labels.extend(labels.into_iter().map(Cell::into_label));
+        let labels = labels.into_iter().map(Cell::into_label);
+        block
+            .labels
+            .extend(labels.inspect(|label| bytes += label.as_deref().map_or(0, kept)));
     }
-    Ok(())
+    Ok(bytes)
 }
 
 /// The mark of the first row in the column of encoders.
