@@ -503,6 +503,9 @@ fn pipes_and_devices_are_refused() {
     assert!(made.success());
     for path in [pipe.as_path(), std::path::Path::new("/dev/zero")] {
         let said = genus_vision::read_weights(path).unwrap_err().to_string();
-        assert!(said.contains(&path.display().to_string()) && said.contains("a device or a pipe"), "{said}");
+        assert!(
+            said.contains(&path.display().to_string()) && said.contains("a device or a pipe"),
+            "{said}"
+        );
     }
 }
