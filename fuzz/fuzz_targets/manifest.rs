@@ -2,16 +2,27 @@
 #![no_main]
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-use genus_data::{ManifestFormat, read_manifest};
+use genus_data::{ManifestFormat, list_manifest, read_manifest};
+use genus_fuzz::{chosen, folder, pass_panics_of_parquet, write};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
-    // The first byte chooses the format.
-    let Some((first, rest)) = bytes.split_first() else { return };
-    let format = [ManifestFormat::Text, ManifestFormat::Csv, ManifestFormat::Jsonl][usize::from(first % 3)];
-    if let Ok(list) = read_manifest(rest, format, Path::new("fuzz"), Path::new("folder")) {
+static FILE: LazyLock<PathBuf> = LazyLock::new(|| folder("manifest").join("images.parquet"));
+
+fuzz_target!(init: pass_panics_of_parquet(), |bytes: &[u8]| {
+    // The first byte chooses the format; Parquet is read from a file only.
+    let Some((which, rest)) = chosen(bytes, 4) else { return };
+    let formats = [ManifestFormat::Text, ManifestFormat::Csv, ManifestFormat::Jsonl];
+    let found = match formats.get(which) {
+        Some(&format) => read_manifest(rest, format, Path::new("fuzz"), Path::new("folder")),
+        None => {
+            write(&FILE, rest);
+            list_manifest(&*FILE)
+        }
+    };
+    if let Ok(list) = found {
         let ids: BTreeSet<&str> = list.items.iter().map(|item| item.id.as_str()).collect();
         assert_eq!(ids.len(), list.items.len());
     }

@@ -25,12 +25,9 @@ const STYLES: Styles = Styles::styled()
 /// The heading of the options that every command has.
 const GLOBAL: &str = "Global options";
 
-/// Sorts items into the classes you know and the categories you do not know yet.
-///
-/// From a few labelled examples of some classes and a pile of unlabelled items, Genus says which items belong to the known
-/// classes and groups the rest into new categories, without being told how many there are.
-#[derive(Debug, Parser)]
-#[command(name = "genus", version, styles = STYLES, after_help = "\
+macro_rules! examples {
+    () => {
+        "\
 Examples:
   genus demo                                          see it work, no data needed
   genus discover --support labelled/ --query photos/ --out result
@@ -39,7 +36,36 @@ Examples:
   genus assign --taxonomy result --query more.parquet
   genus calibrate base.npz -o base.safetensors        once, for --calibration
   genus train base/ --encoder dino-vitb16 --out runs/birds
-  genus bench main --features cub.npz --split cub.json")]
+  genus bench main --features cub.npz --split cub.json"
+    };
+}
+
+macro_rules! limits {
+    () => {
+        "\
+Limits, so that no small file fills the memory; an error names the file and the limit:
+  a row of a table    1,048,576 features; 16 MiB in .csv and .jsonl, and the same for a header
+  a text in a table   256 KiB in .parquet and .npz; 1 GiB for a column of a .npz
+  a page of Parquet   256 MiB
+  a table unpacked    1 GiB, or 256 times the size of its file
+  a file of ours      64 MiB of text, 256 MiB for a calibration, 4 GiB for other tensors
+  an image            --max-file-mb, --max-megapixels; one of more than 16 megapixels at a time
+Whole numbers have a range each. Devices are refused, and a pipe is read once."
+    };
+}
+
+/// Sorts items into the classes you know and the categories you do not know yet.
+///
+/// From a few labelled examples of some classes and a pile of unlabelled items, Genus says which items belong to the known
+/// classes and groups the rest into new categories, without being told how many there are.
+#[derive(Debug, Parser)]
+#[command(
+    name = "genus",
+    version,
+    styles = STYLES,
+    after_help = examples!(),
+    after_long_help = concat!(examples!(), "\n\n", limits!())
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -172,9 +198,9 @@ pub(crate) struct Discover {
     pub(crate) calibration: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) prototypes: PrototypeKind,
-    /// Cluster so many random queries and assign the rest to the nearest category. By default this happens by itself, with
-    /// 5,000, when there are more than 20,000 queries
-    #[arg(long, value_name = "N")]
+    /// Cluster so many random queries and assign the rest to the nearest category; their content decides which, whatever their
+    /// order. By default this happens by itself, with 5,000, when there are more than 20,000 queries
+    #[arg(long, value_parser = ranged::<NonZeroUsize>("subset"), value_name = "N")]
     pub(crate) subset: Option<NonZeroUsize>,
     #[command(flatten)]
     pub(crate) second_step: SecondStep,
@@ -343,7 +369,7 @@ pub(crate) struct Train {
     #[command(flatten)]
     pub(crate) classes: Classes,
     /// Queries of a class; the authors' script uses 30
-    #[arg(long, default_value_t = 15, value_name = "Q")]
+    #[arg(long, value_parser = ranged::<usize>("query"), default_value_t = 15, value_name = "Q")]
     pub(crate) query: usize,
     /// Epochs, by default 50, and 100 for ocd; 0 gives the encoder as it is before training
     #[arg(long, value_parser = ranged::<u64>("epochs"), value_name = "N")]
@@ -579,7 +605,7 @@ pub(crate) enum BenchCommand {
         #[command(flatten)]
         common: BenchCommon,
         /// How many queries are clustered
-        #[arg(long, default_value = "400", value_name = "N")]
+        #[arg(long, value_parser = ranged::<NonZeroUsize>("subset"), default_value = "400", value_name = "N")]
         subset: NonZeroUsize,
         /// How many tasks are averaged
         #[arg(long, value_parser = ranged::<std::num::NonZeroU64>("tasks"), default_value = "10", value_name = "N", visible_alias = "episodes")]
@@ -598,7 +624,7 @@ pub(crate) enum BenchCommand {
         #[command(flatten)]
         common: BenchCommon,
         /// Numbers of queries of a class; by default 1,5,10,15,20,25,30 as far as the data goes
-        #[arg(long, value_name = "Q,…", value_delimiter = ',')]
+        #[arg(long, value_parser = ranged::<NonZeroUsize>("query"), value_name = "Q,…", value_delimiter = ',')]
         query: Vec<NonZeroUsize>,
         #[command(flatten)]
         episodes: Episodes,
@@ -647,7 +673,7 @@ pub(crate) enum BenchCommand {
         #[command(flatten)]
         bench: EpisodeBench,
         /// Values of t
-        #[arg(long, value_name = "T,…", value_delimiter = ',', default_values_t = THRESHOLDS)]
+        #[arg(long, value_parser = ranged::<usize>("threshold"), value_name = "T,…", value_delimiter = ',', default_values_t = THRESHOLDS)]
         threshold: Vec<usize>,
         #[command(flatten)]
         chart: Chart,
@@ -687,7 +713,7 @@ pub(crate) enum BenchCommand {
         #[command(flatten)]
         episodes: Episodes,
         /// Queries of a class
-        #[arg(long, default_value_t = 15, value_name = "Q", conflicts_with = "tail")]
+        #[arg(long, value_parser = ranged::<usize>("query"), default_value_t = 15, value_name = "Q", conflicts_with = "tail")]
         query: usize,
     },
     /// Draw single episodes: maps of what was found, and confusion matrices
@@ -702,7 +728,7 @@ pub(crate) enum BenchCommand {
         #[arg(long, value_parser = ranged::<std::num::NonZeroU64>("episodes"), default_value = "4", value_name = "N")]
         episodes: std::num::NonZeroU64,
         /// Queries of a class
-        #[arg(long, default_value_t = 15, value_name = "Q", conflicts_with = "tail")]
+        #[arg(long, value_parser = ranged::<usize>("query"), default_value_t = 15, value_name = "Q", conflicts_with = "tail")]
         query: usize,
         /// How points are laid out in the plane
         #[arg(long, default_value_t = Projection::Tsne, value_name = "tsne|pca")]
@@ -732,34 +758,34 @@ pub(crate) struct PilesBench {
     #[command(flatten)]
     pub(crate) half: HalfOptions,
     /// Classes of a pile
-    #[arg(long, default_value = "24", value_name = "N")]
+    #[arg(long, value_parser = ranged::<NonZeroUsize>("classes"), default_value = "24", value_name = "N")]
     pub(crate) classes: NonZeroUsize,
     /// Known classes among them
-    #[arg(long, default_value_t = 8, value_name = "N")]
+    #[arg(long, value_parser = ranged::<usize>("way"), default_value_t = 8, value_name = "N")]
     pub(crate) way: usize,
     /// Labelled examples of a known class, where these are not what is varied
-    #[arg(long, default_value_t = 5, value_name = "K")]
+    #[arg(long, value_parser = ranged::<usize>("shot"), default_value_t = 5, value_name = "K")]
     pub(crate) shot: usize,
     /// Numbers of items of a class, examples not counted; what else is varied is varied at the middle one
-    #[arg(long, value_name = "Q,…", value_delimiter = ',', default_values = ["20", "60", "200"])]
+    #[arg(long, value_parser = ranged::<NonZeroUsize>("items"), value_name = "Q,…", value_delimiter = ',', default_values = ["20", "60", "200"])]
     pub(crate) items: Vec<NonZeroUsize>,
     /// The fewest and the most items of a class in the pile with a long tail, on a geometric ladder
     #[arg(long, default_value = "6-200", value_name = "LOW-HIGH")]
     pub(crate) tail: Tail,
     /// Frames of a burst. They are made in the space of features: the row itself, and rows that lie near it
-    #[arg(long, default_value = "3", value_name = "N")]
+    #[arg(long, value_parser = ranged::<NonZeroUsize>("bursts"), default_value = "3", value_name = "N")]
     pub(crate) bursts: NonZeroUsize,
     /// Numbers of examples of a known class
-    #[arg(long, value_name = "K,…", value_delimiter = ',', default_values = ["1", "5", "10"])]
+    #[arg(long, value_parser = ranged::<NonZeroUsize>("examples"), value_name = "K,…", value_delimiter = ',', default_values = ["1", "5", "10"])]
     pub(crate) examples: Vec<NonZeroUsize>,
     /// Items of a pile that belong nowhere, each of another class that is not in the pile; they are not scored
-    #[arg(long, default_value = "10", value_name = "N")]
+    #[arg(long, value_parser = ranged::<NonZeroUsize>("outliers"), default_value = "10", value_name = "N")]
     pub(crate) outliers: NonZeroUsize,
     /// What is varied: items, tail, bursts, examples, outliers; by default everything
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     pub(crate) vary: Vec<Varied>,
     /// How many piles of each kind are averaged
-    #[arg(long, default_value = "3", value_name = "N", visible_alias = "episodes")]
+    #[arg(long, value_parser = ranged::<std::num::NonZeroU64>("draws"), default_value = "3", value_name = "N", visible_alias = "episodes")]
     pub(crate) draws: std::num::NonZeroU64,
     #[command(flatten)]
     pub(crate) run: RunOptions,
@@ -775,28 +801,28 @@ pub(crate) struct StreamBench {
     #[command(flatten)]
     pub(crate) half: HalfOptions,
     /// Classes of a pile
-    #[arg(long, default_value = "24", value_name = "N")]
+    #[arg(long, value_parser = ranged::<NonZeroUsize>("classes"), default_value = "24", value_name = "N")]
     pub(crate) classes: NonZeroUsize,
     /// Known classes among them
-    #[arg(long, default_value_t = 8, value_name = "N")]
+    #[arg(long, value_parser = ranged::<usize>("way"), default_value_t = 8, value_name = "N")]
     pub(crate) way: usize,
     /// Labelled examples of a known class
-    #[arg(long, default_value_t = 5, value_name = "K")]
+    #[arg(long, value_parser = ranged::<usize>("shot"), default_value_t = 5, value_name = "K")]
     pub(crate) shot: usize,
     /// Items of a class
-    #[arg(long, default_value = "60", value_name = "Q", conflicts_with = "tail")]
+    #[arg(long, value_parser = ranged::<NonZeroUsize>("items"), default_value = "60", value_name = "Q", conflicts_with = "tail")]
     pub(crate) items: NonZeroUsize,
     /// A long tail: few items of some classes and many of others, on a geometric ladder
     #[arg(long, value_name = "LOW-HIGH")]
     pub(crate) tail: Option<Tail>,
     /// How many random orders the items of a pile come in
-    #[arg(long, default_value = "5", value_name = "N")]
+    #[arg(long, value_parser = ranged::<std::num::NonZeroU64>("orders"), default_value = "5", value_name = "N")]
     pub(crate) orders: std::num::NonZeroU64,
     /// How many times it is looked at where everything is, the last time at the end
-    #[arg(long, default_value = "8", value_name = "N")]
+    #[arg(long, value_parser = ranged::<NonZeroUsize>("looks"), default_value = "8", value_name = "N")]
     pub(crate) looks: NonZeroUsize,
     /// How many piles are averaged
-    #[arg(long, default_value = "1", value_name = "N", visible_alias = "episodes")]
+    #[arg(long, value_parser = ranged::<std::num::NonZeroU64>("draws"), default_value = "1", value_name = "N", visible_alias = "episodes")]
     pub(crate) draws: std::num::NonZeroU64,
     #[command(flatten)]
     pub(crate) run: RunOptions,
@@ -938,7 +964,7 @@ pub(crate) struct TrialOptions {
     #[arg(long, value_name = "LOW-HIGH", num_args = 0..=1, default_missing_value = "3-24")]
     pub(crate) tail: Option<Tail>,
     /// Queries that belong nowhere, each of another class that is not in the episode; they are not scored
-    #[arg(long, default_value_t = 0, value_name = "N")]
+    #[arg(long, value_parser = ranged::<usize>("outliers"), default_value_t = 0, value_name = "N")]
     pub(crate) outliers: usize,
     #[command(flatten)]
     pub(crate) run: RunOptions,
@@ -974,13 +1000,13 @@ pub(crate) struct PageFile {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Classes {
     /// Known classes of an episode
-    #[arg(long, default_value_t = 5, value_name = "N")]
+    #[arg(long, value_parser = ranged::<usize>("way"), default_value_t = 5, value_name = "N")]
     pub(crate) way: usize,
     /// Labelled examples of a known class
-    #[arg(long, default_value_t = 5, value_name = "K")]
+    #[arg(long, value_parser = ranged::<usize>("shot"), default_value_t = 5, value_name = "K")]
     pub(crate) shot: usize,
     /// New classes of an episode
-    #[arg(long, default_value_t = 5, value_name = "M")]
+    #[arg(long, value_parser = ranged::<usize>("new"), default_value_t = 5, value_name = "M")]
     pub(crate) new: usize,
     /// What to do with classes that have too few items: error, or skip them
     #[arg(long, default_value_t = ShortClasses::Error, value_name = "error|skip")]
@@ -993,7 +1019,7 @@ pub(crate) struct EpisodeBench {
     #[command(flatten)]
     pub(crate) common: BenchCommon,
     /// Queries of a class
-    #[arg(long, default_value_t = 15, value_name = "Q", conflicts_with = "tail")]
+    #[arg(long, value_parser = ranged::<usize>("query"), default_value_t = 15, value_name = "Q", conflicts_with = "tail")]
     pub(crate) query: usize,
     #[command(flatten)]
     pub(crate) episodes: Episodes,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use genus_core::methods::{self, Method};
 use genus_core::{
-    Assignment, Calibration, CentreNorm, Discover as _, Discovery, Features, Scenes, Source, Stop, Subset, Support,
+    Assignment, Calibration, CentreNorm, Discover as _, Discovery, Features, Sample, Scenes, Source, Stop, Support,
     Task, TaskError, Taxonomy,
 };
 use genus_data::{
@@ -469,28 +469,22 @@ struct Stream<'a> {
 }
 
 impl Stream<'_> {
-    /// Hands every block of the pile to `work`, with the number of its first row in the pile.
-    fn for_each(&self, mut work: impl FnMut(usize, Table) -> Result<(), Failure>) -> Result<(), Failure> {
-        let mut first = 0;
+    /// Hands every block of the pile to `work`.
+    fn for_each(&self, mut work: impl FnMut(Table) -> Result<(), Failure>) -> Result<(), Failure> {
         blocks::for_each(self.pile, |block| {
-            let block = if self.only_unlabelled {
-                let rows: Vec<usize> = (0..block.len()).filter(|&row| block.labels[row].is_none()).collect();
-                if rows.is_empty() {
-                    return Ok(());
-                }
-                block.select(&rows)
-            } else {
-                block
-            };
-            let count = block.len();
-            work(first, block)?;
-            first += count;
-            Ok(())
+            if !self.only_unlabelled {
+                return work(block);
+            }
+            let rows: Vec<usize> = (0..block.len()).filter(|&row| block.labels[row].is_none()).collect();
+            match rows.is_empty() {
+                true => Ok(()),
+                false => work(block.select(&rows)),
+            }
         })
     }
 }
 
-/// Clusters a random subset of a streamed pile and assigns the rest.
+/// Clusters a random subset of a streamed pile, which the items alone decide and not their order, and assigns the rest.
 fn two_step(
     args: &Discover,
     global: &Global,
@@ -507,37 +501,32 @@ fn two_step(
             summary::thousands(subset as u64)
         );
     }
-    let rows = Subset::Random {
-        size: subset,
-        seed: global.seed,
-    }
-    .rows(stream.count);
     let passes = 2 + args.second_step.refine as u64;
     let bar = Bar::new(global);
     bar.start("items", passes * stream.count as u64);
 
-    let mut chosen = Kept::new(usize::MAX);
-    stream.for_each(|first, block| {
-        let from = rows.partition_point(|&row| row < first);
-        let to = rows.partition_point(|&row| row < first + block.len());
-        let here: Vec<usize> = rows[from..to].iter().map(|row| row - first).collect();
+    let mut sample = Sample::new(subset, global.seed);
+    let mut dim = 0;
+    stream.for_each(|block| {
+        dim = block.features.dim();
+        for (row, item) in block.features.iter().enumerate() {
+            sample.offer(item, || (block.ids[row].clone(), block.labels[row].clone()));
+        }
         bar.add(block.len() as u64);
-        chosen.add(block, &here)
+        Ok(())
     })?;
-    let Some(chosen) = chosen.table else {
-        return Err(Failure::failed(format!(
-            "{}: there is nothing to sort",
-            stream.pile.display()
-        )));
-    };
-    let task = make_task(args, support, chosen.features)?;
+    let (chosen, names, values) = sample.finish();
+    let (ids, labels) = names.into_iter().unzip();
+    let features =
+        Features::new(dim, values).map_err(|e| Failure::failed(format!("{}: {e}", stream.pile.display())))?;
+    let task = make_task(args, support, features.clone())?;
     let discovery = method.discover(&task)?;
     let mut taxonomy = Taxonomy::from_discovery(task.classes(), &discovery);
 
     let prototypes = task.points().select(&(0..task.known()).collect::<Vec<_>>());
     for _ in 0..args.second_step.refine {
         let mut pass = taxonomy.refinement(&prototypes);
-        stream.for_each(|_, block| {
+        stream.for_each(|block| {
             bar.add(block.len() as u64);
             Ok(pass.add(&block.features)?)
         })?;
@@ -547,29 +536,29 @@ fn two_step(
         taxonomy = taxonomy.with_authors_column_norm();
     }
 
-    // What the method decided stands, unless the centres have moved since.
-    let decided = if args.second_step.refine == 0 {
-        assignments(&discovery, &taxonomy)
-    } else {
-        Vec::new()
-    };
     // What is equal to an example has its label, as it has where all are clustered.
     let shown = taxonomy.calibration().map(|_| support.shown());
-    let mut counts = Counts::new(&taxonomy);
-    let mut of_chosen = Vec::with_capacity(rows.len());
-    stream.for_each(|first, block| {
-        let mut found = taxonomy.assign(&block.features)?;
-        for (assignment, item) in found.iter_mut().zip(block.features.iter()) {
+    let assign = |items: &Features| -> Result<Vec<Assignment>, Failure> {
+        let mut found = taxonomy.assign(items)?;
+        for (assignment, item) in found.iter_mut().zip(items.iter()) {
             if let Some(class) = shown.as_ref().and_then(|shown| shown.class_of(item)) {
                 *assignment = taxonomy.put(item, class);
             }
         }
-        while let Some(row) = rows.get(of_chosen.len()).filter(|&&row| row < first + block.len()) {
-            let here = &mut found[row - first];
-            if let Some(&decided) = decided.get(of_chosen.len()) {
-                *here = decided;
+        Ok(found)
+    };
+    // What the method decided stands, unless the centres have moved since.
+    let of_chosen = match args.second_step.refine {
+        0 => assignments(&discovery, &taxonomy),
+        _ => assign(&features)?,
+    };
+    let mut counts = Counts::new(&taxonomy);
+    stream.for_each(|block| {
+        let mut found = assign(&block.features)?;
+        for (assignment, item) in found.iter_mut().zip(block.features.iter()) {
+            if let Some(number) = chosen.number(item) {
+                *assignment = of_chosen[number];
             }
-            of_chosen.push(*here);
         }
         counts.add(&found);
         sink.write(&block.ids, &found, &taxonomy, None)?;
@@ -581,8 +570,8 @@ fn two_step(
         taxonomy,
         counts,
         stop: discovery.stop(),
-        ids: chosen.ids,
-        labels: chosen.labels,
+        ids,
+        labels,
         assignments: of_chosen,
         // They are known of the subset alone, and half a column says nothing.
         scenes: None,

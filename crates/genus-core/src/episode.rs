@@ -6,6 +6,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::choice::choice;
+use crate::ranges::{self, RangeError};
 use crate::rng::Rng;
 
 /// Streams of random numbers.
@@ -148,6 +149,7 @@ impl FromStr for Tail {
         let Some((smallest, largest)) = numbers else {
             return Err(EpisodeError::NoTail { text: text.to_owned() });
         };
+        ranges::check("items", largest as u64)?;
         Self { smallest, largest }.check()
     }
 }
@@ -213,6 +215,9 @@ impl Half {
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum EpisodeError {
+    /// A number outside of its range.
+    #[error("a class has {0} items")]
+    Range(#[from] RangeError),
     /// Fewer classes than an episode needs.
     #[error("an episode needs {needed} classes, and there are {found}")]
     TooFewClasses {

@@ -60,6 +60,19 @@ impl Rng {
     }
 }
 
+/// A hash of a row's values for one use; zeros of either sign are equal.
+pub(crate) fn hash_row(seed: u64, purpose: u64, row: &[f32]) -> u64 {
+    let bits = |value: f32| u64::from((value + 0.0).to_bits());
+    let mut key = Rng::new(seed, &[purpose, row.len() as u64]).key;
+    // Two values at a time, by a multiplication each: rows are long, and the last step mixes what is left to mix.
+    for pair in row.chunks(2) {
+        let word = pair.iter().fold(0, |word, &value| word << 32 | bits(value));
+        key = (key ^ word).wrapping_mul(STEP);
+        key ^= key >> 32;
+    }
+    scramble(key)
+}
+
 /// The finaliser of SplitMix64: a bijection of 64-bit numbers in which every input bit moves half of the output bits.
 fn scramble(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

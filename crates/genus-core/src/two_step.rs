@@ -1,13 +1,14 @@
 //! More items than a method can take at once: cluster a subset, assign the rest to its centres.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::choice::choice;
 use crate::discovery::Discovery;
 use crate::error::DiscoverError;
 use crate::features::Features;
 use crate::methods::Discover;
-use crate::rng::Rng;
+use crate::rng::{Rng, hash_row};
 use crate::scenes::Shown;
 use crate::task::Task;
 use crate::taxonomy::{Assignment, Taxonomy};
@@ -34,7 +35,7 @@ pub struct TwoStep<M> {
 /// Which queries are clustered.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Subset {
-    /// So many, drawn at random.
+    /// So many, drawn at random by their places: for piles whose order was drawn too.
     Random {
         /// How many.
         size: usize,
@@ -73,6 +74,93 @@ impl Subset {
                 rows.into_iter().collect()
             }
         }
+    }
+}
+
+/// Chooses items at random while a pile comes by, in memory for the chosen ones only.
+///
+/// The seed and an item's content decide, so that the order in which the items come does not. Equal items count once; what
+/// is known of the least of them stands for all.
+///
+/// ```
+/// use genus_core::Sample;
+///
+/// let mut sample = Sample::new(2, 7);
+/// for (name, row) in [("a", [1.0, 0.0]), ("b", [0.0, 1.0]), ("copy of a", [1.0, 0.0]), ("c", [3.0, 1.0])] {
+///     sample.offer(&row, || name);
+/// }
+/// let (chosen, names, rows) = sample.finish();
+/// assert_eq!((names.len(), rows.len()), (2, 2 * 2));
+/// assert_eq!(chosen.number(&rows[2..]), Some(1));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Sample<T> {
+    size: usize,
+    seed: u64,
+    /// The items with the smallest hashes.
+    smallest: BTreeMap<u64, (T, Vec<f32>)>,
+}
+
+impl<T: Ord> Sample<T> {
+    /// A sample of so many.
+    pub fn new(size: usize, seed: u64) -> Self {
+        Self {
+            size,
+            seed,
+            smallest: BTreeMap::new(),
+        }
+    }
+
+    /// The next item of the pile, and what is known of it.
+    pub fn offer(&mut self, item: &[f32], about: impl FnOnce() -> T) {
+        let key = hash_row(self.seed, SUBSET, item);
+        let is_full = self.smallest.len() >= self.size;
+        if is_full && self.smallest.last_key_value().is_none_or(|(&last, _)| key > last) {
+            return;
+        }
+        match self.smallest.entry(key) {
+            Entry::Occupied(mut equal) => {
+                let about = about();
+                if about < equal.get().0 {
+                    equal.get_mut().0 = about;
+                }
+            }
+            Entry::Vacant(free) => {
+                free.insert((about(), item.to_vec()));
+                if is_full {
+                    self.smallest.pop_last();
+                }
+            }
+        }
+    }
+
+    /// Which items were chosen, what is known of them, and their rows one after the other.
+    pub fn finish(self) -> (Chosen, Vec<T>, Vec<f32>) {
+        let keys = self.smallest.keys().enumerate().map(|(number, &key)| (key, number));
+        let chosen = Chosen {
+            seed: self.seed,
+            numbers: keys.collect(),
+        };
+        let mut rows = Vec::new();
+        let about = self.smallest.into_values().map(|(about, row)| {
+            rows.extend(row);
+            about
+        });
+        (chosen, about.collect(), rows)
+    }
+}
+
+/// The items that a [`Sample`] chose.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    seed: u64,
+    numbers: HashMap<u64, usize>,
+}
+
+impl Chosen {
+    /// Which of the chosen an item is equal to, if any.
+    pub fn number(&self, item: &[f32]) -> Option<usize> {
+        self.numbers.get(&hash_row(self.seed, SUBSET, item)).copied()
     }
 }
 

@@ -89,19 +89,23 @@ pub(crate) fn is_at(file: &File, path: &Path) -> bool {
 
 /// Opens a file of a folder that is ours; a link is refused, as it may lead anywhere.
 pub fn open_own(options: &mut OpenOptions, path: impl AsRef<Path>) -> io::Result<File> {
+    let path = path.as_ref();
+    let is_link = || fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+    let refused = || {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is a link, which is not followed here; remove it",
+        )
+    };
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(options, libc::O_NOFOLLOW);
-    let path = path.as_ref();
-    options.open(path).map_err(|e| {
-        // The system's words speak of too many links.
-        match fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
-            true => io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "it is a link, which is not followed here; remove it",
-            ),
-            false => e,
-        }
-    })
+    // Elsewhere nothing keeps the system from following it but a look beforehand.
+    #[cfg(not(unix))]
+    if is_link() {
+        return Err(refused());
+    }
+    // The system's words speak of too many links.
+    options.open(path).map_err(|e| if is_link() { refused() } else { e })
 }
 
 /// Brings the names in a folder onto the disk.

@@ -10,11 +10,12 @@ mod element;
 mod encoder;
 pub(crate) mod jsonl;
 pub(crate) mod label;
+pub(crate) mod limits;
 pub(crate) mod lines;
 mod npy;
 mod npz;
 pub(crate) mod parquet;
-pub(crate) mod rows;
+mod rows;
 mod safetensors;
 pub(crate) mod source;
 mod writer;
@@ -32,6 +33,7 @@ use crate::error::{DataError, Place};
 use crate::whole::refuse_device;
 pub use column::for_each_cell;
 pub use encoder::same_encoder;
+use limits::{Growth, check_features};
 use source::{Block, Origin, Source};
 pub use writer::FeatureWriter;
 
@@ -102,6 +104,11 @@ pub fn read_table(path: impl AsRef<Path>) -> Result<TableFile, DataError> {
         Some(rows) => usize::try_from(rows).unwrap_or(usize::MAX),
         None => READ_BLOCK,
     };
+    // Which is a claim: it is held against the limit before there is room made for it.
+    if let Some(rows) = reader.rows() {
+        let values = rows.saturating_mul(reader.dim() as u64);
+        Growth::of(&reader.origin).add_values(&reader.origin, values)?;
+    }
     let class_names = reader.class_names().map(<[_]>::to_vec);
     let encoder = reader.encoder().map(str::to_owned);
     let Some(mut table) = reader.next_block(block)? else {
@@ -140,6 +147,7 @@ pub struct TableReader {
     source: Box<dyn Source>,
     rows_read: u64,
     seen: SeenIds,
+    growth: Growth,
     finished: bool,
 }
 
@@ -174,7 +182,9 @@ impl TableReader {
         if source.dim() == 0 {
             return Err(DataError::NoFeatures { path: path.to_owned() });
         }
+        check_features(&origin, source.dim() as u64)?;
         Ok(Self {
+            growth: Growth::of(&origin),
             origin,
             source,
             rows_read: 0,
@@ -232,6 +242,11 @@ impl TableReader {
         } = block;
         let dim = self.source.dim();
         let rows = values.len() / dim;
+        self.growth.add_values(&self.origin, values.len() as u64)?;
+        self.growth
+            .add_texts(&self.origin, ids.iter().flatten().map(String::as_str))?;
+        self.growth
+            .add_texts(&self.origin, labels.iter().flatten().map(String::as_str))?;
         let first = self.rows_read;
         let place = |row: usize| {
             lines

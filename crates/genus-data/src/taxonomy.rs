@@ -259,19 +259,21 @@ fn read_waiting(folder: &Path, file: &File) -> Result<Option<Table>, DataError> 
 }
 
 /// Reads what belongs to the `taxonomy.toml` of a folder. What does not come out right is read again, as another process may
-/// have changed the folder meanwhile.
+/// have changed the folder meanwhile; what fails twice with the same `taxonomy.toml` is damaged.
 fn read_settled<T>(folder: &Path, read: impl Fn(File) -> Result<T, DataError>) -> Result<T, DataError> {
     let path = folder.join(TOML);
-    let once = || parse(&path, &read_named(&path, MOST_TEXT)?).and_then(&read);
-    let mut found = once();
+    let mut failed_with = None;
     for _ in 1..TRIES {
-        if found.is_ok() {
-            break;
+        let text = read_named(&path, MOST_TEXT)?;
+        let found = parse(&path, &text).and_then(&read);
+        if found.is_ok() || failed_with.as_ref() == Some(&text) {
+            return found;
         }
-        std::thread::sleep(PAUSE);
-        found = once();
+        if failed_with.replace(text).is_some() {
+            std::thread::sleep(PAUSE);
+        }
     }
-    found
+    parse(&path, &read_named(&path, MOST_TEXT)?).and_then(read)
 }
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<File, DataError> {

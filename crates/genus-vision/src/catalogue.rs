@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use genus_core::ranges;
 use genus_kernels::{Isa, IsaError, Precision};
 use thiserror::Error;
 
@@ -253,6 +254,12 @@ pub enum SpecError {
         /// Those that it has.
         known: &'static str,
     },
+    /// A network that no machine would train.
+    #[error("a network of these sizes has {values} values; it may have {MOST_VALUES}")]
+    TooLarge {
+        /// The values of its blocks.
+        values: u64,
+    },
     /// A value that a parameter cannot have.
     #[error("`{value}` is no value for the parameter `{key}`; {expected}")]
     Value {
@@ -261,7 +268,7 @@ pub enum SpecError {
         /// The value.
         value: String,
         /// What it may be.
-        expected: &'static str,
+        expected: String,
     },
 }
 
@@ -296,8 +303,8 @@ pub enum LoadError {
     },
 }
 
-/// The largest side of an image for a network: beyond it, the attention of a transformer would take gigabytes.
-const LARGEST: usize = 2048;
+/// The most values of a network's blocks: four gigabytes of them.
+const MOST_VALUES: u64 = 1 << 30;
 
 impl EncoderSpec {
     /// Finds the encoder that a text names.
@@ -316,28 +323,33 @@ impl EncoderSpec {
             let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
             spec.set(key, value)?;
         }
-        Ok(spec)
+        match spec.values() {
+            values if values > MOST_VALUES => Err(SpecError::TooLarge { values }),
+            _ => Ok(spec),
+        }
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
-        let number = |key, most: usize, expected| {
-            let number = value.parse().ok().filter(|number| (1..=most).contains(number));
+        let in_range = |key: &'static str, range: &str, what: &str| {
+            let most = ranges::find(range).map_or(u64::MAX, |range| range.most);
+            let number = value.parse().ok().filter(|&number| 0 < number && number as u64 <= most);
             number.ok_or_else(|| SpecError::Value {
                 key,
                 value: value.to_owned(),
-                expected,
+                expected: format!("it is {what} from 1 to {most}"),
             })
         };
+        let number = |key, what| in_range(key, key, what);
         match (key, &mut self.architecture) {
             ("size", _) => {
-                let size = number("size", LARGEST, "it is a number of pixels from 1 to 2048")?;
+                let size = number("size", "a number of pixels")?;
                 // The margin around the crop stays the share of the image that it was.
                 let Transform { resize, crop, .. } = self.model.transform;
                 self.transform.resize = size * resize / crop;
                 self.transform.crop = size;
             }
             ("heads", Architecture::Vit { shape, heads, .. }) => {
-                let count = number("heads", 1024, "it is a number of attention heads")?;
+                let count = number("heads", "a number of attention heads")?;
                 *heads = Some(count);
                 if let Some(shape) = shape {
                     shape.heads = count;
@@ -355,24 +367,24 @@ impl EncoderSpec {
                     layer_scale: false,
                 });
                 match key {
-                    "patch" => shape.patch = number("patch", 256, "it is a number of pixels")?,
+                    "patch" => shape.patch = number("patch", "a number of pixels")?,
                     "dim" => {
-                        shape.dim = number("dim", 8192, "it is the length of a token")?;
+                        shape.dim = number("dim", "the length of a token")?;
                         shape.hidden = 4 * shape.dim;
                     }
-                    "depth" => shape.depth = number("depth", 256, "it is a number of blocks")?,
-                    _ => shape.hidden = number("hidden", 65_536, "it is the length of a layer")?,
+                    "depth" => shape.depth = number("depth", "a number of blocks")?,
+                    _ => shape.hidden = in_range("hidden", "network-hidden", "the length of a layer")?,
                 }
             }
             ("width", Architecture::Conv4(width)) => {
-                *width = number("width", 4096, "it is a number of channels")?;
+                *width = number("width", "a number of channels")?;
             }
             ("positions", Architecture::Vit { positions, .. }) => {
                 let found = Positions::ALL.into_iter().find(|positions| positions.name() == value);
                 *positions = found.ok_or_else(|| SpecError::Value {
                     key: "positions",
                     value: value.to_owned(),
-                    expected: "it is dino, smoothed (timm) or plain (Hugging Face transformers)",
+                    expected: "it is dino, smoothed (timm) or plain (Hugging Face transformers)".to_owned(),
                 })?;
             }
             _ => {
@@ -391,6 +403,18 @@ impl EncoderSpec {
             }
         }
         Ok(())
+    }
+
+    /// How many values the matrices of its blocks have, where the text says how large they are.
+    fn values(&self) -> u64 {
+        match self.architecture {
+            Architecture::Vit { shape: Some(shape), .. } => {
+                let [dim, hidden, depth] = [shape.dim, shape.hidden, shape.depth].map(|number| number as u64);
+                depth * (4 * dim * dim + 2 * dim * hidden)
+            }
+            Architecture::Conv4(width) => 3 * 9 * (width as u64).pow(2),
+            _ => 0,
+        }
     }
 
     /// What it runs on when a precision is asked for, or none: see [`Isa::from_env`].

@@ -37,6 +37,9 @@ fn parameters_that_an_encoder_does_not_have_are_refused() {
         ("conv4:width=0", "number of channels"),
         ("vit:depth=9999", "number of blocks"),
         ("conv4:size=0", "1 to 2048"),
+        ("vit:heads=1025", "1 to 1024"),
+        ("vit:hidden=65537", "1 to 65536"),
+        ("vit:dim=8192,depth=256", "it may have 1073741824"),
     ] {
         let message = EncoderSpec::parse(text).unwrap_err().to_string();
         assert!(message.contains(part), "{text}: {message}");

@@ -492,3 +492,20 @@ fn a_released_network_is_read() {
     assert!(!weights.tensors.keys().any(|name| name.ends_with("num_batches_tracked")));
     println!("{} tensors, {}", weights.tensors.len(), weights.hash());
 }
+
+/// Weights are read at several places, which a pipe does not have; to open one would be to wait.
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe.pth");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    for path in [pipe.as_path(), std::path::Path::new("/dev/zero")] {
+        let said = genus_vision::read_weights(path).unwrap_err().to_string();
+        assert!(
+            said.contains(&path.display().to_string()) && said.contains("a device or a pipe"),
+            "{said}"
+        );
+    }
+}

@@ -15,6 +15,7 @@ mod discover;
 mod formats;
 mod help;
 mod images;
+mod licences;
 mod mistakes;
 mod next_steps;
 mod paper;

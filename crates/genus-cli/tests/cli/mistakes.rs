@@ -181,6 +181,20 @@ fn numbers_have_a_range() {
         format!("{train} --bits {huge}"),
         format!("{train} --epochs {huge}"),
         format!("{train} --views {huge}"),
+        format!("{train} --way {huge}"),
+        format!("{train} --blocks {huge}"),
+        format!("bench main --features features.csv --way {huge}"),
+        format!("{bench} --outliers {huge}"),
+        format!("{bench} --methods shc:t={huge}"),
+        format!("{bench} --methods gcd:k={huge}"),
+        format!("bench main --features features.csv --tail 1-{huge}"),
+        format!("bench large --features features.csv --subset {huge}"),
+        format!("bench threshold --features features.csv --threshold 0,{huge}"),
+        format!("bench piles --features features.csv --items {huge}"),
+        format!("bench piles --features features.csv --draws {huge}"),
+        format!("bench stream --features features.csv --orders {huge}"),
+        format!("discover --query features.csv --subset {huge}"),
+        format!("discover --query features.csv --method rankstat:top={huge}"),
     ] {
         let outcome = folder.genus(&command);
         assert_eq!(outcome.code, Some(2), "{command}\n{}", outcome.stderr);

@@ -15,9 +15,9 @@ use crate::table::csv::Records;
 use crate::table::extension;
 use crate::table::jsonl::{Key, problem};
 use crate::table::label;
+use crate::table::limits::MAX_ROW_BYTES;
 use crate::table::lines::Lines;
 use crate::table::parquet;
-use crate::table::rows::MAX_ROW_BYTES;
 use crate::table::source::Origin;
 use crate::whole::refuse_device;
 

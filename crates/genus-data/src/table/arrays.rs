@@ -5,6 +5,7 @@ use std::iter;
 
 use super::element::Element;
 use super::label;
+use super::limits::{Growth, check_features};
 use super::source::{Block, Origin, Source};
 use crate::error::{DataError, Place};
 
@@ -132,6 +133,7 @@ pub(super) struct Arrays {
 impl Arrays {
     /// Columns must be as long as the matrix.
     pub(super) fn open(origin: Origin, mut matrix: Matrix, beside: Beside) -> Result<Box<dyn Source>, DataError> {
+        check_features(&origin, matrix.dim as u64)?;
         for column in beside.ids.iter().chain(&beside.labels) {
             column_shape(&origin, "ids or labels", &[column.len() as u64], matrix.rows)?;
         }
@@ -237,6 +239,7 @@ impl Source for Arrays {
 fn read_transposed(origin: &Origin, matrix: &mut Matrix) -> Result<Vec<f32>, DataError> {
     let rows = usize::try_from(matrix.rows).map_err(|_| too_large(origin))?;
     let count = rows.checked_mul(matrix.dim).ok_or_else(|| too_large(origin))?;
+    Growth::of(origin).add_values(origin, count as u64)?;
     let mut values = Vec::new();
     reserve(origin, &mut values, count)?;
     values.resize(count, 0.0);

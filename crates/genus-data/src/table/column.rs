@@ -5,8 +5,8 @@ use std::io::BufReader;
 use std::path::Path;
 
 use super::csv::Records;
+use super::limits::MAX_ROW_BYTES;
 use super::lines::Lines;
-use super::rows::MAX_ROW_BYTES;
 use super::source::Origin;
 use super::{extension, jsonl, parquet};
 use crate::error::{DataError, Place};

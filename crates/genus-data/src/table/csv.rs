@@ -8,7 +8,8 @@ use csv::{Reader, ReaderBuilder, StringRecord, Terminator};
 
 use super::encoder;
 use super::label;
-use super::rows::{MAX_FEATURES, MAX_ROW_BYTES, Row, RowBlocks, Rows, too_long};
+use super::limits::{MAX_FEATURES, MAX_ROW_BYTES, too_long};
+use super::rows::{Row, RowBlocks, Rows};
 use super::source::{Origin, Source};
 use crate::error::{DataError, Place};
 

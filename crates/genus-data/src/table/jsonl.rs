@@ -7,8 +7,9 @@ use serde::Deserialize;
 
 use super::encoder;
 use super::label;
+use super::limits::MAX_ROW_BYTES;
 use super::lines::Lines;
-use super::rows::{MAX_ROW_BYTES, Row, RowBlocks, Rows};
+use super::rows::{Row, RowBlocks, Rows};
 use super::source::{Origin, Source};
 use crate::error::{DataError, Place};
 

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, Read};
 
-use super::rows::too_long;
+use super::limits::too_long;
 use super::source::Origin;
 use crate::error::{DataError, Place};
 

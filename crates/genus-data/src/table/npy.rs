@@ -5,16 +5,13 @@ use std::io::{BufReader, Read};
 
 use super::arrays::{Arrays, Beside, Column, Matrix, byte_length, matrix_shape, stream_error};
 use super::element::{Element, Number};
+use super::limits::{MAX_COLUMN, MAX_TEXT, kept};
 use super::source::{Origin, Source};
 use crate::error::{DataError, Place};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// NumPy itself refuses headers beyond 10,000 bytes.
 const MAX_HEADER: usize = 1 << 16;
-/// The most bytes of a text, with its padding.
-const MAX_TEXT: usize = 1 << 18;
-/// The most bytes of all texts of a column.
-const MAX_TEXTS: u64 = 1 << 30;
 
 /// Opens a `.npy` file: features only.
 pub(super) fn open(origin: Origin, mut file: File) -> Result<Box<dyn Source>, DataError> {
@@ -126,6 +123,14 @@ impl Header {
             from.read(&mut [0]).map_err(|e| stream_error(origin, e))?;
             return Ok(Column::Texts(texts));
         }
+        // Kept, every integer takes sixteen bytes, however few it takes in the file.
+        if (length / size as u64).saturating_mul(size_of::<i128>() as u64) > MAX_COLUMN {
+            return Err(origin.malformed(format!(
+                "{what} has {} integers, which take more than {} MiB, the most of a column",
+                length / size as u64,
+                MAX_COLUMN >> 20
+            )));
+        }
         let mut bytes = Vec::new();
         from.by_ref()
             .take(length)
@@ -212,19 +217,21 @@ fn read_texts(
     }
     let mut bytes = BufReader::new(from.by_ref().take(length));
     let mut buffer = vec![0; text.width];
-    let mut texts = Vec::new();
+    let rows = length / text.width as u64;
+    // Growing it would take twice as much.
+    let mut texts = Vec::with_capacity(rows.min(MAX_COLUMN / kept("")) as usize);
     let mut total = 0;
-    for row in 1..=length / text.width as u64 {
+    for row in 1..=rows {
         bytes.read_exact(&mut buffer).map_err(|e| stream_error(origin, e))?;
         let found = text.decode(&buffer).ok_or_else(|| {
             let problem = format!("the text in {what} is not Unicode; save it as UTF-8");
             origin.row(Place::Row(row), problem)
         })?;
-        total += found.len() as u64;
-        if total > MAX_TEXTS {
+        total += kept(&found);
+        if total > MAX_COLUMN {
             let problem = format!(
                 "the texts in {what} take more than {} MiB, the most of a column",
-                MAX_TEXTS >> 20
+                MAX_COLUMN >> 20
             );
             return Err(origin.row(Place::Row(row), problem));
         }
@@ -259,7 +266,11 @@ impl TextType {
     }
 
     fn decode(&self, bytes: &[u8]) -> Option<String> {
-        let mut text = if self.utf32 {
+        // Without its padding, which a text would keep room for.
+        let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        let end = if self.utf32 { end.next_multiple_of(4) } else { end };
+        let bytes = &bytes[..end];
+        Some(if self.utf32 {
             let (units, _) = bytes.as_chunks::<4>();
             let decode = if self.big_endian {
                 u32::from_be_bytes
@@ -272,9 +283,7 @@ impl TextType {
                 .collect::<Option<String>>()?
         } else {
             String::from_utf8(bytes.to_vec()).ok()?
-        };
-        text.truncate(text.trim_end_matches('\0').len());
-        Some(text)
+        })
     }
 }
 
@@ -369,5 +378,24 @@ impl<'a> Literal<'a> {
             }
         }
         Ok(numbers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_keep_no_room_for_their_padding() {
+        let utf32: Vec<u8> = ['a', 'Ā', '\0']
+            .iter()
+            .flat_map(|&c| u32::from(c).to_le_bytes())
+            .collect();
+        for (kind, mut bytes, expected) in [("<U60000", utf32, "aĀ"), ("|S60000", b"a\0b".to_vec(), "a\0b")] {
+            bytes.resize(60_000, 0);
+            let text = TextType::of(kind).unwrap().decode(&bytes).unwrap();
+            assert_eq!(text, expected);
+            assert!(text.capacity() < 100, "{}", text.capacity());
+        }
     }
 }

@@ -4,10 +4,13 @@
 //! pages are of the usual kind; from the first page that is not, [`lists`] goes on, which reads everything and says
 //! what is wrong. Ids and labels come from [`texts`], the encoder from the file's metadata or a column of that name.
 
+mod headers;
 mod lists;
 mod pages;
 mod texts;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -55,7 +58,7 @@ pub(super) fn open(origin: Origin, file: File) -> Result<Box<dyn Source>, DataEr
     };
     let features = match pages {
         Some(pages) => Features::Pages(Box::new(pages)),
-        None => Features::Lists(ListReader::open(&input, embedding, 0)?),
+        None => Features::Lists(ListReader::open(&input, embedding, dim, 0)?),
     };
     Ok(Box::new(ParquetRows {
         input,
@@ -95,6 +98,8 @@ pub(crate) fn for_each_row(
 struct Input {
     origin: Origin,
     metadata: ArrowReaderMetadata,
+    /// The bytes of the largest page of every column that was looked at.
+    largest_pages: RefCell<BTreeMap<usize, u64>>,
 }
 
 impl Input {
@@ -104,7 +109,11 @@ impl Input {
                 "not a readable Parquet file ({e}); it was cut off or is damaged, write it again"
             ))
         })?;
-        Ok(Self { origin, metadata })
+        Ok(Self {
+            origin,
+            metadata,
+            largest_pages: RefCell::default(),
+        })
     }
 
     /// The names of the columns.
@@ -142,16 +151,28 @@ impl Input {
             .position(|field| field.name() == name)
     }
 
+    /// The bytes of the largest page of some columns, none of which is larger than it may be.
+    fn largest_page(&self, columns: &[usize]) -> Result<u64, DataError> {
+        let mut largest = 0;
+        for &column in columns {
+            let known = self.largest_pages.borrow().get(&column).copied();
+            let found = match known {
+                Some(found) => found,
+                None => headers::largest_page(self, column)?,
+            };
+            self.largest_pages.borrow_mut().insert(column, found);
+            largest = largest.max(found);
+        }
+        Ok(largest)
+    }
+
     /// A reader of some columns with a handle of its own, since readers of one handle would move each other's position.
-    fn reader(
-        &self,
-        columns: impl IntoIterator<Item = usize>,
-        rows: Batches,
-    ) -> Result<ParquetRecordBatchReader, DataError> {
+    fn reader(&self, columns: &[usize], rows: Batches) -> Result<ParquetRecordBatchReader, DataError> {
+        self.largest_page(columns)?;
         let file = File::open(&self.origin.path).map_err(|e| self.origin.io(e))?;
         let build = || {
             let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());
-            let mask = ProjectionMask::roots(builder.parquet_schema(), columns);
+            let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
             let builder = builder
                 .with_projection(mask)
                 .with_batch_size(rows.size)
@@ -235,7 +256,7 @@ impl ParquetRows {
             // The row that a page broke off in is read again.
             let whole = values.len() / self.dim;
             values.truncate(whole * self.dim);
-            let lists = ListReader::open(&self.input, self.embedding, self.row + whole as u64)?;
+            let lists = ListReader::open(&self.input, self.embedding, self.dim, self.row + whole as u64)?;
             self.features = Features::Lists(lists);
         }
         if let Features::Lists(lists) = &mut self.features {

@@ -4,20 +4,6 @@ use super::encoder;
 use super::source::{Block, Origin, Source};
 use crate::error::{DataError, Place};
 
-/// Bytes that one row may take; more is taken for a file of another kind rather than read into memory.
-pub(crate) const MAX_ROW_BYTES: u64 = 16 << 20;
-/// The most features of a row.
-pub(crate) const MAX_FEATURES: usize = 1 << 20;
-
-/// The problem of a row that takes more bytes than it may.
-pub(crate) fn too_long(limit: u64) -> String {
-    let limit = match limit >> 20 {
-        0 => format!("{} KiB", limit >> 10),
-        megabytes => format!("{megabytes} MiB"),
-    };
-    format!("longer than {limit}; check that the file has one row a line and that every quote is closed")
-}
-
 /// One row but for its features.
 pub(super) struct Row {
     pub(super) line: u64,

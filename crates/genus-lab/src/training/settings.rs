@@ -139,7 +139,10 @@ impl FromStr for Blocks {
     fn from_str(text: &str) -> Result<Self, String> {
         match (text, text.parse()) {
             ("all", _) => Ok(Blocks::All),
-            (_, Ok(count)) if count > 0 => Ok(Blocks::Last(count)),
+            (_, Ok(count)) if count > 0 => match ranges::check("blocks", count as u64) {
+                Ok(()) => Ok(Blocks::Last(count)),
+                Err(error) => Err(format!("it must be {error}")),
+            },
             _ => Err(format!("`{text}` is neither a number of blocks nor `all`")),
         }
     }
@@ -284,6 +287,10 @@ impl TrainingSettings {
             return Some(format!("there are 0 {what}; there must be at least one"));
         }
         let ranged = [
+            ("way", self.way as u64),
+            ("shot", self.shot as u64),
+            ("new", self.new as u64),
+            ("query", self.query as u64),
             ("epochs", self.epochs),
             ("episodes", self.episodes),
             ("batch", self.batch.map_or(1, |images| images as u64)),

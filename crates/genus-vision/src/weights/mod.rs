@@ -15,7 +15,7 @@ mod write;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 pub use problem::WeightsError;
@@ -76,7 +76,16 @@ impl Weights {
 pub fn read_weights(path: impl AsRef<Path>) -> Result<Weights, WeightsError> {
     let path = path.as_ref();
     let name = path.display().to_string();
-    let file = File::open(path).map_err(|e| Problem::Io(e).in_file(&name))?;
+    let unreadable = |e| Problem::Io(e).in_file(&name);
+    // Asked before opening: to open a pipe is to wait for its writer, and a device may have no end.
+    let found = std::fs::metadata(path).map_err(unreadable)?;
+    if !found.is_file() && !found.is_dir() {
+        return Err(unreadable(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is a device or a pipe; copy it into a file first",
+        )));
+    }
+    let file = File::open(path).map_err(unreadable)?;
     read_weights_from(file, &name)
 }
 

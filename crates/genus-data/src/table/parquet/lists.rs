@@ -8,10 +8,11 @@ use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
 use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 
+use super::pages::for_each_length;
 use super::{Batches, Input, guarded};
 use crate::error::{DataError, Place};
 use crate::table::element::append_f16;
-use crate::table::rows::MAX_FEATURES;
+use crate::table::limits::check_features;
 use crate::table::source::Origin;
 
 /// Bytes of features decoded at a time: they are still in the processor's cache when they are copied into the block.
@@ -25,29 +26,37 @@ pub(super) struct ListReader {
 }
 
 impl ListReader {
-    /// Begins at a row of the file.
-    pub(super) fn open(input: &Input, column: usize, first: u64) -> Result<Self, DataError> {
+    /// Begins at a row of the file, all of whose rows must have so many features.
+    pub(super) fn open(input: &Input, column: usize, dim: usize, first: u64) -> Result<Self, DataError> {
+        check_lengths(input, column, dim)?;
         let rows = Batches {
             first: first as usize,
-            size: batch_rows(input)?,
+            size: batch_rows(dim),
             limit: None,
         };
         Ok(Self {
-            reader: input.reader([column], rows)?,
+            reader: input.reader(&[column], rows)?,
             batch: None,
         })
     }
 
     /// The number of features of the first row.
     pub(super) fn first_dim(input: &Input, column: usize) -> Result<usize, DataError> {
-        values_a_row(input)?;
+        Lists::check_type(&input.origin, input.metadata.schema().field(column).data_type())?;
+        // Before any of them is decoded: a page of a few bytes may stand for any number of values.
+        let mut first = 0;
+        for_each_length(input, column, |length, _| {
+            first = length;
+            false
+        })?;
+        check_features(&input.origin, first as u64)?;
         let rows = Batches {
             first: 0,
             size: 1,
             limit: Some(1),
         };
         let mut first = Self {
-            reader: input.reader([column], rows)?,
+            reader: input.reader(&[column], rows)?,
             batch: None,
         };
         let (array, _) = first.refill(input, 0)?;
@@ -87,34 +96,28 @@ impl ListReader {
     }
 }
 
-/// Rows whose features take [`BATCH_BYTES`].
-fn batch_rows(input: &Input) -> Result<usize, DataError> {
-    let bytes_a_row = values_a_row(input)?.max(1).saturating_mul(4);
-    Ok((BATCH_BYTES / bytes_a_row).clamp(16, 1 << 16) as usize)
+/// Makes sure that no row is longer than the first before Arrow decodes many of them at once.
+fn check_lengths(input: &Input, column: usize, dim: usize) -> Result<(), DataError> {
+    let (mut row, mut wrong) = (0, None);
+    for_each_length(input, column, |length, rows| {
+        // What is null or empty has one value here too, and Arrow knows which it is.
+        if length != dim && length != 1 {
+            wrong = Some(length);
+            return false;
+        }
+        row += rows;
+        true
+    })?;
+    match wrong {
+        Some(length) => Err(input.origin.dimension(Place::Row(row + 1), dim, length)),
+        None => Ok(()),
+    }
 }
 
-/// The values of a row in the mean, going by the longest column, as the file says before any of them is read.
-fn values_a_row(input: &Input) -> Result<u64, DataError> {
-    let metadata = input.metadata.metadata();
-    let leaves = metadata.file_metadata().schema_descr().num_columns();
-    let values = |leaf: usize| {
-        let chunks = metadata
-            .row_groups()
-            .iter()
-            .filter_map(|group| group.columns().get(leaf));
-        chunks
-            .map(|chunk| chunk.num_values().max(0) as u64)
-            .fold(0, u64::saturating_add)
-    };
-    let longest = (0..leaves).map(values).max().unwrap_or(0);
-    let a_row = longest / input.rows()?;
-    // A page of a few bytes may stand for any number of values.
-    if a_row > MAX_FEATURES as u64 {
-        return Err(input.origin.malformed(format!(
-            "its rows have {a_row} values each; a row has at most {MAX_FEATURES} features"
-        )));
-    }
-    Ok(a_row)
+/// Rows whose features take [`BATCH_BYTES`].
+fn batch_rows(dim: usize) -> usize {
+    let bytes_a_row = (dim.max(1) as u64).saturating_mul(4);
+    (BATCH_BYTES / bytes_a_row).clamp(16, 1 << 16) as usize
 }
 
 /// Appends some rows of a batch; the first of them is row `first` of the file.
@@ -215,13 +218,19 @@ impl<'a> Lists<'a> {
                 offsets: Offsets::Fixed(length),
             }
         } else {
-            return Err(origin.malformed(format!(
-                "column \"embedding\" holds {} where lists of floats are needed; store one list a row",
-                array.data_type()
-            )));
+            return Err(not_lists(origin, array.data_type()));
         };
-        match lists.values.data_type() {
-            DataType::Float16 | DataType::Float32 | DataType::Float64 => Ok(lists),
+        Self::check_type(origin, array.data_type())?;
+        Ok(lists)
+    }
+
+    /// Fails for what is no list of floats.
+    fn check_type(origin: &Origin, kind: &DataType) -> Result<(), DataError> {
+        let (DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _)) = kind else {
+            return Err(not_lists(origin, kind));
+        };
+        match item.data_type() {
+            DataType::Float16 | DataType::Float32 | DataType::Float64 => Ok(()),
             other => Err(origin.malformed(format!(
                 "column \"embedding\" holds lists of {other} where lists of 16-, 32- or 64-bit floats are \
                  needed; convert it"
@@ -241,4 +250,10 @@ impl<'a> Lists<'a> {
     fn length(&self, row: usize) -> usize {
         self.start(row + 1) - self.start(row)
     }
+}
+
+fn not_lists(origin: &Origin, kind: &DataType) -> DataError {
+    origin.malformed(format!(
+        "column \"embedding\" holds {kind} where lists of floats are needed; store one list a row"
+    ))
 }

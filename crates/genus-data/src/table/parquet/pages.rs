@@ -16,6 +16,7 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::{Input, guarded};
+use crate::error::DataError;
 use crate::table::element::{Element, Number};
 
 /// Values of one page that are decoded at once through a dictionary; a page that claims more is left to Arrow.
@@ -54,10 +55,7 @@ impl PageReader {
     pub(super) fn open(input: &Input, column: usize, dim: usize) -> Option<Self> {
         let metadata = input.metadata.metadata().clone();
         let schema = metadata.file_metadata().schema_descr();
-        let mut leaves = (0..schema.num_columns()).filter(|&leaf| schema.get_column_root_idx(leaf) == column);
-        let (Some(leaf), None) = (leaves.next(), leaves.next()) else {
-            return None;
-        };
+        let leaf = only_leaf(&metadata, column)?;
         let description = schema.column(leaf);
         let number = match (description.physical_type(), description.logical_type_ref()) {
             (Type::FLOAT, _) => Number::F32,
@@ -148,11 +146,7 @@ impl PageReader {
         if !self.position.is_multiple_of(self.dim) {
             return None;
         }
-        let group = self.metadata.row_groups().get(self.row_group)?;
-        let chunk = group.columns().get(self.leaf)?;
-        let rows = usize::try_from(group.num_rows()).ok()?;
-        let file = self.file.clone();
-        self.pages = Some(guarded(|| SerializedPageReader::new(file, chunk, rows, None)).ok()?);
+        self.pages = Some(pages_of(&self.file, &self.metadata, self.row_group, self.leaf)?);
         self.row_group += 1;
         self.position = 0;
         self.dictionary.clear();
@@ -277,6 +271,103 @@ impl PageReader {
             }
         }
         (checked == count).then_some(())
+    }
+}
+
+/// The one leaf of a column.
+fn only_leaf(metadata: &ParquetMetaData, column: usize) -> Option<usize> {
+    let schema = metadata.file_metadata().schema_descr();
+    let mut leaves = (0..schema.num_columns()).filter(|&leaf| schema.get_column_root_idx(leaf) == column);
+    match (leaves.next(), leaves.next()) {
+        (Some(leaf), None) => Some(leaf),
+        _ => None,
+    }
+}
+
+/// The pages of a leaf in a row group; none when there is no such group, or it is damaged.
+fn pages_of(
+    file: &Arc<File>,
+    metadata: &ParquetMetaData,
+    row_group: usize,
+    leaf: usize,
+) -> Option<SerializedPageReader<File>> {
+    let group = metadata.row_groups().get(row_group)?;
+    let chunk = group.columns().get(leaf)?;
+    let rows = usize::try_from(group.num_rows()).ok()?;
+    guarded(|| SerializedPageReader::new(file.clone(), chunk, rows, None)).ok()
+}
+
+/// Gives how many values the rows of a column of lists have, and how many rows in turn have as many, until `each` has enough.
+/// No value is decoded for that, only where lists begin.
+pub(super) fn for_each_length(
+    input: &Input,
+    column: usize,
+    mut each: impl FnMut(usize, u64) -> bool,
+) -> Result<(), DataError> {
+    let metadata = input.metadata.metadata();
+    let damaged = || {
+        input
+            .origin
+            .malformed("where its lists begin cannot be told; the file is damaged, write it again")
+    };
+    let leaf = only_leaf(metadata, column).ok_or_else(damaged)?;
+    let file = Arc::new(File::open(&input.origin.path).map_err(|e| input.origin.io(e))?);
+    input.largest_page(&[column])?;
+    for row_group in 0..metadata.num_row_groups() {
+        let mut pages = pages_of(&file, metadata, row_group, leaf).ok_or_else(damaged)?;
+        // The values of the row that goes on; a row never goes on in another row group.
+        let mut length = 0usize;
+        while let Some(page) = guarded(|| pages.get_next_page()).map_err(|_| damaged())? {
+            if matches!(page, Page::DictionaryPage { .. }) {
+                continue;
+            }
+            let (levels, count) = repetition(&page).ok_or_else(damaged)?;
+            let mut found = 0;
+            for run in Runs::new(levels, 1, count).ok_or_else(damaged)? {
+                let mut go_on = |starts: bool, count: usize| {
+                    found += count;
+                    if !starts {
+                        length = length.saturating_add(count);
+                        return true;
+                    }
+                    let ended = length == 0 || each(length, 1);
+                    length = 1;
+                    ended && (count <= 1 || each(1, count as u64 - 1))
+                };
+                let is_enough = match run.ok_or_else(damaged)? {
+                    Run::Repeated { value, count } => !go_on(value == 0, count),
+                    Run::Packed { bytes, count } => !unpack(bytes, 1).take(count).all(|level| go_on(level == 0, 1)),
+                };
+                if is_enough {
+                    return Ok(());
+                }
+            }
+            if found != count {
+                return Err(damaged());
+            }
+        }
+        if length > 0 && !each(length, 1) {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// The repetition levels of a page of data, and how many there are.
+fn repetition(page: &Page) -> Option<(&[u8], usize)> {
+    let bytes: &[u8] = page.buffer();
+    match page {
+        Page::DataPage {
+            num_values,
+            rep_level_encoding: Encoding::RLE,
+            ..
+        } => Some((prefixed(bytes)?.0, *num_values as usize)),
+        Page::DataPageV2 {
+            num_values,
+            rep_levels_byte_len,
+            ..
+        } => Some((bytes.get(..*rep_levels_byte_len as usize)?, *num_values as usize)),
+        _ => None,
     }
 }
 
@@ -410,6 +501,7 @@ mod tests {
             let input = Input {
                 origin: Origin::new(&path),
                 metadata,
+                largest_pages: Default::default(),
             };
             let column = input.column("embedding").unwrap();
             let mut pages = PageReader::open(&input, column, 3).unwrap();

@@ -11,16 +11,22 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use super::{Batches, Input, guarded};
 use crate::error::{DataError, Place};
 use crate::table::arrays::ENCODER;
+use crate::table::limits::{Growth, MAX_TEXT, kept};
 use crate::table::source::Block;
 use crate::table::{encoder, label};
 
-const BATCH_ROWS: usize = 8192;
+/// The most rows of a batch.
+const BATCH_ROWS: u64 = 8192;
+/// The most bytes of a batch: a text is no longer than the largest page, and every row may have it by a dictionary.
+const BATCH_BYTES: u64 = 128 << 20;
 
 /// Reads ids and labels batch by batch.
 pub(super) struct TextReader {
     reader: ParquetRecordBatchReader,
     /// The batch being given out and the first of its rows not given yet.
     batch: Option<(RecordBatch, usize)>,
+    /// What the texts given so far take.
+    growth: Growth,
 }
 
 impl TextReader {
@@ -35,15 +41,20 @@ impl TextReader {
         if columns.is_empty() {
             return Ok(None);
         }
+        let largest = input.largest_page(&columns)?.max(1);
         let reader = input.reader(
-            columns,
+            &columns,
             Batches {
                 first: 0,
-                size: BATCH_ROWS,
+                size: (BATCH_BYTES / largest).clamp(1, BATCH_ROWS) as usize,
                 limit: None,
             },
         )?;
-        Ok(Some(Self { reader, batch: None }))
+        Ok(Some(Self {
+            reader,
+            batch: None,
+            growth: Growth::of(&input.origin),
+        }))
     }
 
     /// Appends the ids and labels of the next rows, the first of which is row `first` of the file, and compares their
@@ -61,8 +72,10 @@ impl TextReader {
             let row = first + done as u64;
             let (batch, given) = self.refill(input, row)?;
             let take = (batch.num_rows() - *given).min(rows - done);
-            append(input, &batch.slice(*given, take), row, encoder, block)?;
+            let batch = batch.slice(*given, take);
             *given += take;
+            let texts = append(input, &batch, row, encoder, block)?;
+            self.growth.add_bytes(&input.origin, texts)?;
             done += take;
         }
         Ok(())
@@ -79,25 +92,29 @@ impl TextReader {
     }
 }
 
-/// Appends a batch whose first row is row `first` of the file.
+/// Appends a batch whose first row is row `first` of the file; gives what its texts take.
 fn append(
     input: &Input,
     batch: &RecordBatch,
     first: u64,
     encoder: Option<&str>,
     block: &mut Block,
-) -> Result<(), DataError> {
+) -> Result<u64, DataError> {
+    let mut bytes = 0;
     let place = |row: usize| Place::Row(first + row as u64 + 1);
-    if let Some(encoders) = named_cells(input, batch, ENCODER)? {
+    if let Some(encoders) = named_cells(input, batch, first, ENCODER)? {
         for (row, cell) in encoders.into_iter().enumerate() {
             encoder::agree(&input.origin, place(row), encoder, mark(cell).as_deref())?;
         }
     }
-    if let Some(ids) = named_cells(input, batch, "id")? {
+    if let Some(ids) = named_cells(input, batch, first, "id")? {
         let target = block.ids.get_or_insert_default();
         for (row, id) in ids.into_iter().enumerate() {
             target.push(match id.into_text() {
-                Some(id) => id,
+                Some(id) => {
+                    bytes += kept(&id);
+                    id
+                }
                 None => {
                     return Err(input
                         .origin
@@ -106,10 +123,13 @@ fn append(
             });
         }
     }
-    if let Some(labels) = named_cells(input, batch, "label")? {
-        block.labels.extend(labels.into_iter().map(Cell::into_label));
+    if let Some(labels) = named_cells(input, batch, first, "label")? {
+        let labels = labels.into_iter().map(Cell::into_label);
+        block
+            .labels
+            .extend(labels.inspect(|label| bytes += label.as_deref().map_or(0, kept)));
     }
-    Ok(())
+    Ok(bytes)
 }
 
 /// The mark of the first row in the column of encoders.
@@ -118,7 +138,7 @@ pub(super) fn first_encoder(input: &Input) -> Result<Option<String>, DataError> 
         return Ok(None);
     };
     let (batch, _) = texts.refill(input, 0)?;
-    let cells = named_cells(input, &batch.slice(0, 1), ENCODER)?;
+    let cells = named_cells(input, &batch.slice(0, 1), 0, ENCODER)?;
     Ok(cells.unwrap_or_default().into_iter().next().and_then(mark))
 }
 
@@ -136,14 +156,17 @@ pub(super) fn for_each_row(
     let Some(mut texts) = TextReader::of_columns(input, names.iter().copied())? else {
         return Ok(());
     };
-    let mut row = 0;
+    let (mut row, mut growth) = (0, Growth::of(&input.origin));
     while row < rows {
         let (batch, given) = texts.refill(input, row)?;
         let columns = names
             .iter()
-            .map(|name| Ok(named_cells(input, batch, name)?.unwrap_or_default()))
+            .map(|name| Ok(named_cells(input, batch, row, name)?.unwrap_or_default()))
             .collect::<Result<Vec<_>, DataError>>()?;
         *given = batch.num_rows();
+        // Rows without a text count too.
+        let texts = columns.iter().flatten().map(|cell| cell.as_text().unwrap_or_default());
+        growth.add_texts(&input.origin, texts)?;
         let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
         for _ in 0..*given {
             let cells = columns.iter_mut().map(|column| column.next().unwrap_or(Cell::Null));
@@ -154,17 +177,26 @@ pub(super) fn for_each_row(
     Ok(())
 }
 
-/// The cells of a column, where there is one.
-fn named_cells(input: &Input, batch: &RecordBatch, name: &str) -> Result<Option<Vec<Cell>>, DataError> {
-    match batch.column_by_name(name) {
-        None => Ok(None),
-        Some(column) => cells(column).map(Some).ok_or_else(|| {
-            input.origin.malformed(format!(
-                "column \"{name}\" holds {} where texts or integers are needed; convert it",
-                column.data_type()
-            ))
-        }),
+/// The cells of a column of a batch whose first row is row `first` of the file, where there is such a column.
+fn named_cells(input: &Input, batch: &RecordBatch, first: u64, name: &str) -> Result<Option<Vec<Cell>>, DataError> {
+    let Some(column) = batch.column_by_name(name) else {
+        return Ok(None);
+    };
+    let cells = cells(column).ok_or_else(|| {
+        input.origin.malformed(format!(
+            "column \"{name}\" holds {} where texts or integers are needed; convert it",
+            column.data_type()
+        ))
+    })?;
+    let is_long = |cell: &Cell| cell.as_text().is_some_and(|text| text.len() > MAX_TEXT);
+    if let Some(row) = cells.iter().position(is_long) {
+        let problem = format!(
+            "its \"{name}\" has more than {} KiB, the most of a text",
+            MAX_TEXT >> 10
+        );
+        return Err(input.origin.row(Place::Row(first + row as u64 + 1), problem));
     }
+    Ok(Some(cells))
 }
 
 /// What stands in a row of a column.
@@ -176,6 +208,13 @@ pub(crate) enum Cell {
 }
 
 impl Cell {
+    fn as_text(&self) -> Option<&str> {
+        match self {
+            Cell::Text(text) => Some(text),
+            Cell::Integer(_) | Cell::Null => None,
+        }
+    }
+
     /// What stands there as a text, an integer as its digits.
     pub(crate) fn into_text(self) -> Option<String> {
         match self {

@@ -1,0 +1,46 @@
+//! What the targets share: a folder for the files that readers want by their path, and marks that are right again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A folder of this process, in the system's temporary one; `TMPDIR=/dev/shm` keeps it in memory.
+pub fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir()
+        .join(format!("genus-fuzz-{}", std::process::id()))
+        .join(name);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Writes a file, with the folders above it.
+pub fn write(path: &Path, bytes: &[u8]) {
+    if fs::write(path, bytes).is_err() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+}
+
+/// The first byte as a choice out of so many, and the other bytes.
+pub fn chosen(bytes: &[u8], of: usize) -> Option<(usize, &[u8])> {
+    let (first, rest) = bytes.split_first()?;
+    Some((usize::from(*first) % of, rest))
+}
+
+/// The mark that files of ours know each other by: FNV-1a. With it a search gets past the comparison of marks.
+pub fn mark<'a>(bytes: impl IntoIterator<Item = &'a u8>) -> String {
+    let hash = bytes.into_iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+/// Lets panics of the Parquet decoder pass, which the reader catches and calls an error; all others end the search.
+pub fn pass_panics_of_parquet() {
+    let end = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let caught = |file: &str| file.contains("/parquet-") || file.contains("/arrow-");
+        if !panic.location().is_some_and(|place| caught(place.file())) {
+            end(panic);
+        }
+    }));
+}
