@@ -474,8 +474,8 @@ pub(crate) struct EncoderChoice {
 pub(crate) struct ImageOptions {
     #[command(flatten)]
     pub(crate) encoder: EncoderChoice,
-    /// How precisely the network is computed: by default in bf16 for vision transformers on processors with AMX, and in f32
-    /// elsewhere; features of one are never compared with those of the other
+    /// Precision of the matrix products, f32 by default. bf16 is faster where the processor has it (AVX512-BF16 or AMX), for vision
+    /// transformers only; features of one are never compared with those of the other
     #[arg(long, value_name = "f32|bf16", help_heading = IMAGES)]
     pub(crate) precision: Option<Precision>,
     /// Embed every image, and remember none

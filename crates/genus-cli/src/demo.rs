@@ -155,7 +155,7 @@ fn draw(text: &mut String, demo: &DigitsTask, result: &DigitsResult) {
         let style = kind_style(entry.kind);
         let usual = match entry.kind {
             Kind::Known => entry.name.parse().ok(),
-            Kind::New => most_common(members.iter().map(|&query| demo.truth(query))),
+            Kind::Novel => most_common(members.iter().map(|&query| demo.truth(query))),
         };
         let right = members
             .iter()
@@ -163,10 +163,10 @@ fn draw(text: &mut String, demo: &DigitsTask, result: &DigitsResult) {
             .count();
         let share = 100.0 * right as f64 / members.len().max(1) as f64;
         let title = match (entry.kind, usual) {
-            (Kind::New, Some(digit)) => format!("{}, mostly {digit}", entry.name),
+            (Kind::Novel, Some(digit)) => format!("{}, mostly {digit}", entry.name),
             _ => format!("known {}", entry.name),
         };
-        if entry.kind == Kind::New {
+        if entry.kind == Kind::Novel {
             groups += 1;
         }
         if groups > GROUPS {

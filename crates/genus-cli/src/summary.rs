@@ -92,9 +92,9 @@ pub(crate) fn text(taxonomy: &Taxonomy, counts: &Counts, how: &str, time: Durati
                 plural(count, "class", "classes")
             ),
         },
-        thousands(sure(Kind::New)),
-        of(Kind::New).count(),
-        plural(of(Kind::New).count() as u64, "group", "groups"),
+        thousands(sure(Kind::Novel)),
+        of(Kind::Novel).count(),
+        plural(of(Kind::Novel).count() as u64, "group", "groups"),
         match counts.judged {
             true => format!(", {} unsure", thousands(unsure)),
             false => String::new(),
@@ -133,7 +133,7 @@ pub(crate) fn text(taxonomy: &Taxonomy, counts: &Counts, how: &str, time: Durati
 pub(crate) fn kind_style(kind: Kind) -> Style {
     let colour = match kind {
         Kind::Known => AnsiColor::Green,
-        Kind::New => AnsiColor::Yellow,
+        Kind::Novel => AnsiColor::Yellow,
     };
     Style::new().fg_color(Some(colour.into()))
 }

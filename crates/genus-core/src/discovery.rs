@@ -19,14 +19,14 @@ pub enum Kind {
     /// One of the labelled classes.
     Known,
     /// A group of items that fit no labelled class.
-    New,
+    Novel,
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Kind::Known => "known",
-            Kind::New => "new",
+            Kind::Novel => "new",
         })
     }
 }
@@ -53,7 +53,7 @@ impl Category {
     pub fn kind(self) -> Kind {
         match self {
             Category::Known(_) => Kind::Known,
-            Category::Novel(_) => Kind::New,
+            Category::Novel(_) => Kind::Novel,
         }
     }
 }

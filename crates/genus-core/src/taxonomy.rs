@@ -64,7 +64,7 @@ impl Taxonomy {
         let entries = classes
             .iter()
             .map(|class| (class.clone(), Kind::Known))
-            .chain(new_names.map(|name| (name, Kind::New)))
+            .chain(new_names.map(|name| (name, Kind::Novel)))
             .zip(discovery.items())
             .map(|((name, kind), &items)| TaxonomyEntry {
                 name,
@@ -107,7 +107,7 @@ impl Taxonomy {
         }
         if let Some(late) = entries
             .windows(2)
-            .find(|pair| pair[0].kind == Kind::New && pair[1].kind == Kind::Known)
+            .find(|pair| pair[0].kind == Kind::Novel && pair[1].kind == Kind::Known)
         {
             return Err(TaxonomyError::KnownAfterNew {
                 name: late[1].name.clone(),

@@ -121,7 +121,7 @@ fn categories_are_clusters(discovery: &Discovery) -> Result<(), TestCaseError> {
             Category::Novel(_) => prop_assert!(!prototypes.contains(&queries[a])),
         }
         for b in 0..a {
-            if category.kind() == Kind::New {
+            if category.kind() == Kind::Novel {
                 prop_assert_eq!(category == discovery.categories()[b], queries[a] == queries[b]);
             }
         }

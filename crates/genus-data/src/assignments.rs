@@ -108,7 +108,7 @@ impl AssignmentRow<'_> {
         match (self.score.unsure, self.kind) {
             (true, _) => "unsure",
             (false, Kind::Known) => "known",
-            (false, Kind::New) => "new",
+            (false, Kind::Novel) => "new",
         }
     }
 }

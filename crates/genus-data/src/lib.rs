@@ -60,7 +60,9 @@ pub use lock::FolderLock;
 pub use scratch::ScratchFolder;
 pub use sorting::{Link, SortError, SortedItem, Sorting};
 pub use split::{ResolvedSplit, Split};
-pub use table::{FeatureWriter, Table, TableFile, TableReader, for_each_cell, read_table, same_encoder};
+pub use table::{
+    FeatureWriter, Table, TableFile, TableReader, for_each_cell, panic_is_caught, read_table, same_encoder,
+};
 pub use taxonomy::{
     Beside, Growing, GrowingTaxonomy, Growth, Origin, TaxonomyFolder, read_growing, read_taxonomy, write_taxonomy,
 };

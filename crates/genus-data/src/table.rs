@@ -14,6 +14,7 @@ pub(crate) mod lines;
 mod npy;
 mod npz;
 pub(crate) mod parquet;
+pub use parquet::panic_is_caught;
 pub(crate) mod rows;
 mod safetensors;
 pub(crate) mod source;

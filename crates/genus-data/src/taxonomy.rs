@@ -341,7 +341,7 @@ fn assemble(folder: &Path, file: File) -> Result<(Taxonomy, Origin), DataError> 
         .map(|entry| {
             let kind = match entry.kind.as_str() {
                 "known" => Kind::Known,
-                "new" => Kind::New,
+                "new" => Kind::Novel,
                 other => {
                     let problem = format!("category `{}` is of kind `{other}`, not known or new", entry.name);
                     return Err(wrong(&toml_path, problem));

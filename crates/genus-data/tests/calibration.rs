@@ -224,7 +224,7 @@ fn taxonomy() -> Taxonomy {
         kind,
         items: 3,
     };
-    let entries = vec![entry("cat", Kind::Known), entry("new-1", Kind::New)];
+    let entries = vec![entry("cat", Kind::Known), entry("new-1", Kind::Novel)];
     Taxonomy::from_parts(entries, Features::new(3, vec![1.0, 0.5, 0.0, 0.0, 0.1, 1.0]).unwrap()).unwrap()
 }
 

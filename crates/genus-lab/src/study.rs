@@ -212,7 +212,7 @@ impl Study {
         match bench.run(data, experiment, &Named(progress, &what)) {
             Ok(report) => {
                 let kept = Kept { key, report };
-                let json = serde_json::to_string_pretty(&kept).unwrap_or_default();
+                let json = serde_json::to_string_pretty(&kept).expect("a report has a JSON form");
                 write_file(&path, &json)?;
                 self.run += 1;
                 Ok(Some(kept.report))

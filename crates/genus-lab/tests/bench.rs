@@ -154,7 +154,7 @@ fn judging_queries_one_by_one_equals_tasks_of_one_query() {
                 let category = discovery.categories()[0];
                 match category.kind() {
                     Kind::Known if truth < 3 => old += u32::from(category == genus_core::Category::Known(truth)),
-                    Kind::New if truth >= 3 => new += 1,
+                    Kind::Novel if truth >= 3 => new += 1,
                     _ => {}
                 }
             }

@@ -399,7 +399,7 @@ impl Prepared {
             None => Weights::first_values(&spec.architecture, size, settings.seed)?,
         };
         let weights_hash = weights.hash().to_hex().to_string();
-        let isa = Isa::from_env(Some(Precision::F32), false)?;
+        let isa = Isa::from_env(Some(Precision::F32))?;
         let trainer = Trainer::new(spec.architecture, size, weights, settings.trainer(isa), settings.seed)?;
         let data = TrainingData::load(&settings, watcher)?;
         let config = Config {
@@ -517,7 +517,7 @@ fn read_config(path: &Path) -> Result<Config, TrainingError> {
 
 /// The settings that two runs do not have in common, as `name: theirs, not ours`.
 fn differences(theirs: &TrainingSettings, ours: &TrainingSettings) -> Vec<String> {
-    let table = |settings| toml::Table::try_from(settings).unwrap_or_default();
+    let table = |settings| toml::Table::try_from(settings).expect("settings have a TOML form");
     let (theirs, ours) = (table(theirs), table(ours));
     let names: std::collections::BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
     let value = |table: &toml::Table, name: &str| table.get(name).map_or("none".to_owned(), |value| value.to_string());
