@@ -384,14 +384,6 @@ impl Discovery {
         }
     }
 
-    /// The same categories, with centres and scores of all the queries of a task.
-    pub(crate) fn around_all_queries(self, task: &Task) -> Self {
-        Self {
-            scenes: self.scenes,
-            ..Self::from_categories(task, self.categories, self.clusters, self.stop)
-        }
-    }
-
     /// Which queries are of one scene, where the method looked for that.
     pub fn scenes(&self) -> Option<&Scenes> {
         self.scenes.as_ref()

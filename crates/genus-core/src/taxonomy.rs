@@ -50,6 +50,16 @@ pub struct Assignment {
 }
 
 impl Taxonomy {
+    /// Where the queries of a discovery are among its categories.
+    pub fn assignments_of(&self, discovery: &Discovery) -> Vec<Assignment> {
+        let queries = discovery.categories().iter().zip(discovery.scores());
+        let assignment = |(&category, &score)| Assignment {
+            category: self.index_of(category),
+            score,
+        };
+        queries.map(assignment).collect()
+    }
+
     /// The categories of a discovery; `classes` are the names of its known ones.
     ///
     /// # Panics
