@@ -9,7 +9,6 @@ mod say;
 mod args;
 mod assign;
 mod bench;
-mod blocks;
 mod cache;
 mod calibrate;
 mod demo;
@@ -17,13 +16,9 @@ mod discover;
 mod embed;
 mod encoders;
 mod failure;
-mod grow;
-mod images;
 mod methods;
-mod next_steps;
 mod output;
 mod progress;
-mod report;
 mod summary;
 mod train;
 
@@ -99,7 +94,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Args::command(), "genus", &mut script);
-            output::print(&String::from_utf8_lossy(&script))
+            say::print(&String::from_utf8_lossy(&script))
         }
     }
 }

@@ -15,7 +15,8 @@ use crate::piles::{PileKind, PileSettings, in_bursts};
 use crate::report::{Report, Run, Settings};
 use crate::streams::StreamSettings;
 use crate::trial::{Mode, Outcome, Trial};
-use crate::{Dataset, LabError, Progress};
+use crate::{Dataset, LabError};
+use genus::{Length, Progress};
 
 /// What every experiment needs to know.
 #[derive(Clone)]
@@ -255,7 +256,7 @@ impl Bench {
         }
         notes.extend(calibrations.notes());
         let steps = self.episodes.saturating_mul(series.len() as u64);
-        progress.start("episodes", steps);
+        progress.start("episodes", Length::Steps(steps));
         let mut runs = Vec::new();
         for series in &series {
             runs.extend(self.run_series(data, experiment, series, &contenders, progress, &mut notes)?);
@@ -482,22 +483,10 @@ impl Bench {
     }
 
     pub(crate) fn cannot_draw(&self, data: &Dataset, source: EpisodeError) -> LabError {
-        let hint = match source {
-            EpisodeError::TooFewItems { .. } if self.pile.tail.is_some() => {
-                "; let the tail end earlier (--tail LOW-HIGH), ask for fewer examples, or leave such classes out with \
-                 --short-classes skip"
-            }
-            EpisodeError::TooFewItems { .. } => {
-                "; ask for fewer queries or examples, or leave such classes out with --short-classes skip"
-            }
-            EpisodeError::TooFewClasses { .. } => "; ask for fewer known or new classes",
-            EpisodeError::TooFewForOutliers { .. } => "; ask for fewer outliers, or for fewer known or new classes",
-            _ => "",
-        };
         LabError::Episode {
             data: data.name().to_owned(),
             source,
-            hint,
+            tail: self.pile.tail.is_some(),
         }
     }
 }

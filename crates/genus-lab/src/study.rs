@@ -13,7 +13,8 @@ use crate::charts::Figure;
 use crate::counts::Counts;
 use crate::machine::Machine;
 use crate::report::{Block, Page, Report};
-use crate::{Bench, Dataset, Experiment, LabError, LargeSettings, Progress};
+use crate::{Bench, Dataset, Experiment, LabError, LargeSettings};
+use genus::{Length, Progress};
 
 /// The numbers of queries that are tried, as far as the data goes.
 pub const QUERIES: [usize; 7] = [1, 5, 10, 15, 20, 25, 30];
@@ -356,12 +357,12 @@ impl Experiment {
 struct Named<'a>(&'a dyn Progress, &'a str);
 
 impl Progress for Named<'_> {
-    fn start(&self, what: &str, steps: u64) {
-        self.0.start(&format!("{}: {what}", self.1), steps);
+    fn start(&self, stage: &str, length: Length) {
+        self.0.start(&format!("{}: {stage}", self.1), length);
     }
 
-    fn step(&self) {
-        self.0.step();
+    fn advance(&self, steps: u64) {
+        self.0.advance(steps);
     }
 }
 

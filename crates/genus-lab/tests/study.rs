@@ -9,7 +9,7 @@ use genus_core::Features;
 use genus_core::episode::{Pile, Shape, ShortClasses, Tail};
 use genus_core::projection::Projection;
 use genus_core::rng::Rng;
-use genus_lab::{ALPHAS, Bench, Dataset, Experiment, LabError, Progress, Report, Silent, Study, THRESHOLDS};
+use genus_lab::{ALPHAS, Bench, Dataset, Experiment, LabError, Length, Progress, Report, Silent, Study, THRESHOLDS};
 
 /// Classes around random directions, half of them novel.
 fn dataset(classes: usize, each: usize) -> Dataset {
@@ -174,11 +174,11 @@ fn reports_read_back_are_the_same() {
 struct Heard(Mutex<Vec<String>>);
 
 impl Progress for Heard {
-    fn start(&self, what: &str, _steps: u64) {
-        self.0.lock().unwrap().push(what.to_owned());
+    fn start(&self, stage: &str, _length: Length) {
+        self.0.lock().unwrap().push(stage.to_owned());
     }
 
-    fn step(&self) {}
+    fn advance(&self, _steps: u64) {}
 }
 
 /// A report as it was kept before there was more to say of it.
@@ -287,7 +287,7 @@ fn without_base_classes_nothing_is_learnt() {
         ..usual
     };
     let error = asked.run(&data, &Experiment::Main, &Silent).unwrap_err();
-    assert!(error.to_string().contains("--split"), "{error}");
+    assert!(matches!(error, LabError::NoBaseClasses { .. }), "{error}");
 }
 
 #[test]
