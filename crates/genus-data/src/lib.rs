@@ -47,7 +47,7 @@ mod whole;
 pub use assignments::{AssignmentRow, AssignmentWriter, Format, ParseFormatError};
 pub use atomic::{AtomicFile, Discarded, discard_unfinished, open_own};
 pub use cache::{CacheInfo, CachedEncoder, FeatureCache, default_root};
-pub use calibration::{CalibrationOrigin, read_calibration, write_calibration};
+pub use calibration::{CalibrationOrigin, calibration_fingerprint, read_calibration, write_calibration};
 pub use digits::{Digits, digits};
 pub use error::{DataError, Place};
 pub use exports::{Export, ExportError, Exported};

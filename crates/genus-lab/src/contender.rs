@@ -11,6 +11,7 @@ use crate::baselines::{
     Ocd, OcdError, OcdTraining, SimGcd, SimGcdError, SimGcdTrainer, SupportCode, train_on_features,
 };
 use crate::calibrations::Calibrations;
+use crate::key;
 use crate::trial::{Mode, Trial};
 use crate::{Bench, Dataset, ImageRows, LabError};
 use genus::Progress;
@@ -358,8 +359,7 @@ fn codes(data: &Dataset, training: OcdTraining, bench: &Bench, progress: &dyn Pr
     if let Some((features, head)) = data.codes() {
         return finish(head.clone(), features);
     }
-    let key = format!("{} {training:?} {}", data.fingerprint(), bench.seed);
-    let key = blake3::hash(key.as_bytes()).to_hex();
+    let key = key::of_head(data, &training, bench.seed);
     let kept = bench
         .heads
         .as_ref()

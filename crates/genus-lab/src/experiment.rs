@@ -1,7 +1,6 @@
 //! What the paper measures, each as a list of settings to run.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use crate::{Dataset, LabError};
 use genus::{Length, Progress};
 
 /// What every experiment needs to know.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Bench {
     /// The shape of an episode, where the experiment does not vary it.
     pub shape: Shape,
@@ -54,30 +53,6 @@ impl Default for Bench {
             heads: None,
             calibration: None,
         }
-    }
-}
-
-impl fmt::Debug for Bench {
-    /// The folder of a study knows its reports by this text, so what is not asked for is not in it: reports from before it
-    /// could be are found again.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = f.debug_struct("Bench");
-        text.field("shape", &self.shape)
-            .field("episodes", &self.episodes)
-            .field("seed", &self.seed)
-            .field("methods", &self.methods)
-            .field("prototypes", &self.prototypes)
-            .field("short_classes", &self.short_classes)
-            .field("heads", &self.heads);
-        if self.pile != Pile::default() {
-            text.field("pile", &self.pile);
-        }
-        if let Some(calibration) = &self.calibration {
-            // Thousands of numbers, which a hash stands for.
-            let hash = blake3::hash(format!("{calibration:?}").as_bytes()).to_hex();
-            text.field("calibration", &hash.as_str());
-        }
-        text.finish()
     }
 }
 

@@ -38,6 +38,7 @@ mod dataset;
 mod digits;
 mod experiment;
 pub mod figures;
+mod key;
 mod machine;
 mod paper;
 mod piles;
