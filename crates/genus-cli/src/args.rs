@@ -7,14 +7,15 @@ use std::str::FromStr;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
+use genus::training::Blocks;
+use genus::{CacheChoice, ImageOptions};
 use genus_core::episode::{Half, ShortClasses, Tail};
 use genus_core::projection::Projection;
 use genus_core::{CentreNorm, Prototypes, ranges};
 use genus_data::datasets::Images;
 use genus_data::{Export, Format, Link};
-use genus_lab::training::Blocks;
 use genus_lab::{ALPHAS, THRESHOLDS, Varied};
-use genus_vision::Precision;
+use genus_vision::{Limits, Precision};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -205,7 +206,7 @@ pub(crate) struct Discover {
     #[command(flatten)]
     pub(crate) second_step: SecondStep,
     #[command(flatten)]
-    pub(crate) images: ImageOptions,
+    pub(crate) images: ImageArgs,
     #[command(flatten)]
     pub(crate) output: Output,
     #[command(flatten)]
@@ -240,7 +241,7 @@ pub(crate) struct Assign {
     #[arg(long, value_name = "DIR")]
     pub(crate) grow: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) images: ImageOptions,
+    pub(crate) images: ImageArgs,
     #[command(flatten)]
     pub(crate) output: Output,
     #[command(flatten)]
@@ -282,7 +283,7 @@ pub(crate) struct Calibrate {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["items", "features", "split", "out"])]
     pub(crate) show: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) images: ImageOptions,
+    pub(crate) images: ImageArgs,
 }
 
 /// Turn images into a feature file
@@ -305,7 +306,7 @@ pub(crate) struct Embed {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: PathBuf,
     #[command(flatten)]
-    pub(crate) options: ImageOptions,
+    pub(crate) options: ImageArgs,
 }
 
 /// Train an encoder on classes you know
@@ -497,11 +498,11 @@ pub(crate) struct EncoderChoice {
 }
 
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct ImageOptions {
+pub(crate) struct ImageArgs {
     #[command(flatten)]
     pub(crate) encoder: EncoderChoice,
-    /// How precisely the network is computed: by default in bf16 for vision transformers on processors with AMX, and in f32
-    /// elsewhere; features of one are never compared with those of the other
+    /// Precision of the matrix products, f32 by default. bf16 is faster where the processor has it (AVX512-BF16 or AMX), for vision
+    /// transformers only; features of one are never compared with those of the other
     #[arg(long, value_name = "f32|bf16", help_heading = IMAGES)]
     pub(crate) precision: Option<Precision>,
     /// Embed every image, and remember none
@@ -516,6 +517,35 @@ pub(crate) struct ImageOptions {
     /// Skip image files of more than so many megabytes
     #[arg(long, value_parser = ranged::<u64>("max-file-mb"), default_value_t = 256, value_name = "N", help_heading = IMAGES)]
     pub(crate) max_file_mb: u64,
+}
+
+impl EncoderChoice {
+    /// The same as options, with everything else as it is by default.
+    pub(crate) fn options(&self) -> ImageOptions {
+        ImageOptions {
+            encoder: self.encoder.clone(),
+            weights: self.weights.clone(),
+            ..ImageOptions::default()
+        }
+    }
+}
+
+impl ImageArgs {
+    pub(crate) fn options(&self) -> ImageOptions {
+        ImageOptions {
+            precision: self.precision,
+            cache: match self.no_cache {
+                true => CacheChoice::Nowhere,
+                false => CacheChoice::User,
+            },
+            strict: self.strict,
+            limits: Limits {
+                file_bytes: self.max_file_mb.saturating_mul(1 << 20),
+                pixels: self.max_megapixels.saturating_mul(1_000_000),
+            },
+            ..self.encoder.options()
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -709,7 +739,7 @@ pub(crate) enum BenchCommand {
         #[command(flatten)]
         trial: TrialOptions,
         #[command(flatten)]
-        image_options: ImageOptions,
+        image_options: ImageArgs,
         #[command(flatten)]
         episodes: Episodes,
         /// Queries of a class
@@ -857,7 +887,7 @@ pub(crate) struct PaperBench {
     #[arg(long, short, default_value = "results", value_name = "DIR")]
     pub(crate) out: PathBuf,
     #[command(flatten)]
-    pub(crate) image_options: ImageOptions,
+    pub(crate) image_options: ImageArgs,
     /// Train the encoder on the base classes of every data set first, in OUT/runs, for so many epochs
     #[arg(long, value_parser = ranged::<u64>("epochs"), value_name = "EPOCHS", num_args = 0..=1, default_missing_value = "50")]
     pub(crate) train: Option<u64>,
@@ -941,7 +971,7 @@ pub(crate) struct BenchSource {
     #[arg(long, value_name = "DIR|PART")]
     pub(crate) images: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) image_options: ImageOptions,
+    pub(crate) image_options: ImageArgs,
     #[command(flatten)]
     pub(crate) views: ViewCount,
     /// The folder of a training with --objective ocd; without it only OCD's head is trained, on the features

@@ -1,13 +1,18 @@
 //! `genus cache`: the features that are remembered.
 
+use genus::CacheChoice;
+use genus::text::thousands;
 use genus_data::FeatureCache;
 
 use crate::args::CacheCommand;
 use crate::failure::Failure;
-use crate::{images, output, summary};
+use crate::say::print;
+use crate::summary;
 
 pub(crate) fn run(command: &CacheCommand) -> Result<(), Failure> {
-    let root = images::cache_root()?;
+    let Some(root) = CacheChoice::User.folder()? else {
+        return Ok(());
+    };
     match command {
         CacheCommand::Info => {
             let info = FeatureCache::info(&root)?;
@@ -15,7 +20,7 @@ pub(crate) fn run(command: &CacheCommand) -> Result<(), Failure> {
             for encoder in &info.encoders {
                 text += &format!(
                     "{:>12} images {:>10}  {}\n",
-                    summary::thousands(encoder.images),
+                    thousands(encoder.images),
                     summary::bytes(encoder.bytes),
                     encoder.encoder
                 );
@@ -23,7 +28,7 @@ pub(crate) fn run(command: &CacheCommand) -> Result<(), Failure> {
             if info.encoders.is_empty() {
                 text += "nothing is remembered yet\n";
             }
-            output::print(&text)
+            print(&text)
         }
         CacheCommand::Clear => Ok(FeatureCache::clear(&root)?),
     }

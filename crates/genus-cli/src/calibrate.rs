@@ -1,23 +1,18 @@
 //! `genus calibrate`: how far items of one class lie apart, learnt once from classes with many labelled items.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Instant;
+use std::path::Path;
 
 use anstyle::Style;
-use genus_core::{Calibration, CalibrationError, CalibrationSettings, Source};
-use genus_data::{
-    CalibrationOrigin, Split, TableFile, is_image_source, list_images, read_calibration, read_table, write_calibration,
-};
+use genus::text::{plural, thousands};
+use genus::{CalibrateOptions, CalibrateOutcome};
+use genus_core::{Calibration, Source};
+use genus_data::read_calibration;
 
 use crate::args::{Calibrate, Global};
 use crate::failure::Failure;
-use crate::images::Embedder;
-use crate::output;
 use crate::progress::Bar;
-use crate::summary::{plural, thousands};
+use crate::say::print;
 
 pub(crate) fn run(args: &Calibrate, global: &Global) -> Result<(), Failure> {
     match (&args.show, args.items.as_ref().or(args.features.as_ref())) {
@@ -30,60 +25,28 @@ pub(crate) fn run(args: &Calibrate, global: &Global) -> Result<(), Failure> {
 }
 
 fn fit(args: &Calibrate, items: &Path, global: &Global) -> Result<(), Failure> {
-    let start = Instant::now();
     check_out(&args.out, items)?;
-    let split = args.split.as_ref().map(Split::read).transpose()?;
-    // The split is looked at before hours of work.
-    if let (Some(split), true) = (&split, is_image_source(items)?) {
-        let labels = list_images(items)?.items.into_iter().filter_map(|item| item.label);
-        let mut classes: Vec<String> = labels.collect();
-        classes.sort_unstable();
-        classes.dedup();
-        split.resolve(&classes, None)?;
-    }
-    let input = Embedder::new(&args.images, global).input(items, true)?;
-    let file = read_table(input.path())?;
-    let classes = chosen_classes(args, items, split.as_ref(), &file)?;
-    let table = file.table;
-    let class_of = |row: usize| classes.get(table.labels[row].as_deref()?).copied();
-    let (rows, labels): (Vec<usize>, Vec<usize>) =
-        (0..table.len()).filter_map(|row| Some((row, class_of(row)?))).unzip();
-    let settings = CalibrationSettings {
+    let options = CalibrateOptions {
+        split: args.split.clone(),
         seed: global.seed,
-        ..CalibrationSettings::default()
+        images: args.images.options(),
     };
-    let calibration = {
-        let bar = Bar::new(global);
-        bar.spin("calibrating");
-        Calibration::fit(&table.features.select(&rows), &labels, settings)
-    };
-    let of_what = match &args.split {
-        Some(split) => format!("{}, base classes of {}", items.display(), split.display()),
-        None => items.display().to_string(),
-    };
-    let calibration = calibration.map_err(|e| Failure::failed(format!("{of_what}: {e}{}", way_out(&e))))?;
-    let made = CalibrationOrigin {
-        encoder: file.encoder,
-        fitted_on: of_what,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        seed: global.seed,
-    };
-    write_calibration(&args.out, &calibration, &made)?;
+    let outcome = genus::calibrate(items, &options, &Bar::new(global))?;
+    outcome.write(&args.out)?;
     if !global.quiet {
-        let left_out = table.len() - rows.len();
-        say_as_is!("{}", notes(args, classes.len(), &calibration, left_out));
+        say_as_is!("{}", notes(args, &outcome));
         say!(
             "Calibrated on {} {} of {} items, variance {:.3} within a class, written to {} ({:.1} s)",
-            thousands(calibration.classes() as u64),
+            thousands(outcome.calibration.classes() as u64),
             if args.split.is_some() {
                 "base classes"
             } else {
                 "classes"
             },
-            thousands(calibration.to_parts().items as u64),
-            calibration.variance(),
+            thousands(outcome.calibration.to_parts().items as u64),
+            outcome.calibration.variance(),
             args.out.display(),
-            start.elapsed().as_secs_f64()
+            outcome.time.as_secs_f64()
         );
     }
     Ok(())
@@ -106,66 +69,28 @@ fn check_out(out: &Path, items: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The classes that are learnt from, with their numbers.
-fn chosen_classes(
-    args: &Calibrate,
-    items: &Path,
-    split: Option<&Split>,
-    file: &TableFile,
-) -> Result<BTreeMap<String, usize>, Failure> {
-    let mut classes = file.table.classes();
-    if classes.is_empty() {
-        return Err(Failure::failed(format!(
-            "{}: no item has a label; a calibration is learnt from items whose classes are known",
-            items.display()
-        )));
-    }
-    if let Some(split) = split {
-        classes = split.resolve(&classes, file.class_names.as_deref())?.base;
-    }
-    if let (Some(path), true) = (&args.split, classes.is_empty()) {
-        return Err(Failure::failed(format!(
-            "split {}: there is no base class; list the classes to learn from in \"base\", or leave out --split to learn \
-             from all labelled classes",
-            path.display()
-        )));
-    }
-    classes.sort_unstable();
-    Ok(classes.into_iter().zip(0..).collect())
-}
-
 /// What was learnt from, where that is not what was named.
-fn notes(args: &Calibrate, classes: usize, calibration: &Calibration, left_out: usize) -> String {
+fn notes(args: &Calibrate, outcome: &CalibrateOutcome) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     if args.split.is_none() {
         let _ = writeln!(
             text,
             "No --split, so all {} labelled classes count as base classes",
-            thousands(classes as u64)
+            thousands(outcome.classes as u64)
         );
-        if left_out > 0 {
-            let items = plural(left_out as u64, "item", "items");
-            let _ = writeln!(text, "Left out: {} {items} without a label", thousands(left_out as u64));
+        if outcome.left_out > 0 {
+            let count = outcome.left_out as u64;
+            let items = plural(count, "item", "items");
+            let _ = writeln!(text, "Left out: {} {items} without a label", thousands(count));
         }
     }
-    let single = classes.saturating_sub(calibration.classes()) as u64;
+    let single = outcome.classes.saturating_sub(outcome.calibration.classes()) as u64;
     if single > 0 {
         let classes = plural(single, "class", "classes");
         let _ = writeln!(text, "Left out: {} {classes} of a single item", thousands(single));
     }
     text
-}
-
-fn way_out(error: &CalibrationError) -> &'static str {
-    match error {
-        CalibrationError::TooFewClasses { .. } => {
-            "; label items of more classes, or discover without a calibration: the examples then say how far items of a \
-             class lie apart"
-        }
-        CalibrationError::NoSpread => "; take different items of each class",
-        _ => "",
-    }
 }
 
 /// Prints what is in a calibration.
@@ -203,7 +128,7 @@ fn show(path: &Path) -> Result<(), Failure> {
     add("arrivals", coefficients(&parts.arrivals));
     add("places", coefficients(&parts.places));
     add("made by", format!("genus {}, seed {}", made.version, made.seed));
-    output::print(&text)
+    print(&text)
 }
 
 fn learnt_from(calibration: &Calibration) -> String {
@@ -223,52 +148,5 @@ fn directions(factors: &[f32]) -> String {
     match factors.len() {
         0 => "none damped".to_owned(),
         count => format!("{count} damped, to {least:.2} … {most:.2} of their length"),
-    }
-}
-
-/// A calibration that a command was given, with its file.
-pub(crate) struct Given {
-    path: PathBuf,
-    pub(crate) calibration: Arc<Calibration>,
-    pub(crate) made: CalibrationOrigin,
-}
-
-impl Given {
-    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
-        let (calibration, made) = read_calibration(path)?;
-        Ok(Self {
-            path: path.to_owned(),
-            calibration: Arc::new(calibration),
-            made,
-        })
-    }
-
-    /// Fails when it is not of the features of another file, as far as the files say.
-    pub(crate) fn check(&self, other: &Path, dim: usize, encoder: Option<&str>) -> Result<(), Failure> {
-        let (path, other) = (self.path.display(), other.display());
-        let again = "calibrate on features of the same encoder (`genus calibrate`)";
-        if let (Some(own), Some(encoder)) = (self.made.encoder.as_deref(), encoder)
-            && own != encoder
-        {
-            return Err(Failure::failed(format!(
-                "{path} is a calibration of the encoder \"{own}\", but {other} was made by \"{encoder}\"; {again}"
-            )));
-        }
-        if self.calibration.dim() != dim {
-            return Err(Failure::failed(format!(
-                "{path} is a calibration of {} features, but {other} has {dim} an item; {again}",
-                self.calibration.dim()
-            )));
-        }
-        Ok(())
-    }
-}
-
-/// What a calibration was learnt from, as it goes on after "calibrated".
-pub(crate) fn knowledge(calibration: &Calibration) -> String {
-    match calibration.source() {
-        Source::Base => format!("on {} base classes", thousands(calibration.classes() as u64)),
-        Source::Examples => "by the examples".to_owned(),
-        Source::Prior => "by the prior".to_owned(),
     }
 }

@@ -4,17 +4,17 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
+use genus::text::thousands;
+use genus::{Counts, Described, Folder, Purpose, REPORT_FILE};
 use genus_core::{Kind, Taxonomy};
 use genus_lab::{DigitsResult, DigitsTask};
 use genus_report::{Made, Pictures, Report, Slot};
 use genus_vision::Rgb;
 
 use crate::args::{Demo, Global};
-use crate::discover;
 use crate::failure::Failure;
-use crate::output::{self, Folder};
-use crate::report::{self, Seen};
-use crate::summary::{Counts, kind_style, thousands};
+use crate::say::print;
+use crate::summary::kind_style;
 
 const METHODS: [&str; 6] = ["proto", "rankstat", "gcd", "shc", "ukc", "calibrated"];
 /// The method whose answer is drawn: the default.
@@ -26,7 +26,10 @@ const GROUPS: usize = 6;
 
 pub(crate) fn run(args: &Demo, global: &Global) -> Result<(), Failure> {
     // A wrong path costs no time.
-    let folder = args.out.as_ref().map(|out| Folder::create(out, "--out")).transpose()?;
+    let folder = match &args.out {
+        Some(out) => Some(Folder::create(out, Purpose::Results)?),
+        None => None,
+    };
     let demo = DigitsTask::new(global.seed)?;
     let bold = Style::new().bold();
     let dim = Style::new().dimmed();
@@ -66,11 +69,11 @@ pub(crate) fn run(args: &Demo, global: &Global) -> Result<(), Failure> {
     if let Some((shown, time)) = results.iter().find(|(result, _)| result.method == SHOWN) {
         draw(&mut text, &demo, shown);
         if let Some(folder) = folder {
-            report::write(&page(&demo, shown, *time, global)?, folder.path())?.commit()?;
+            genus::begin_page(&page(&demo, shown, *time, global)?, folder.path())?.commit()?;
             let _ = writeln!(
                 text,
                 "Open {bold}{}{bold:#} in a browser.\n",
-                folder.path().join(report::FILE).display()
+                folder.path().join(REPORT_FILE).display()
             );
             folder.keep();
         }
@@ -81,21 +84,21 @@ pub(crate) fn run(args: &Demo, global: &Global) -> Result<(), Failure> {
          doi 10.24432/C50P49, CC BY 4.0.{dim:#}\n\n\
          Now your own:  {bold}genus discover --support labelled.csv --query pile.csv{bold:#}"
     );
-    output::print(&text)
+    print(&text)
 }
 
 /// What was found as a page to look at.
 fn page(demo: &DigitsTask, result: &DigitsResult, time: Duration, global: &Global) -> Result<Report, Failure> {
     let taxonomy = demo.taxonomy(result);
     let queries = demo.task().queries();
-    let assignments = discover::assignments(&result.discovery, &taxonomy);
+    let assignments = taxonomy.assignments_of(&result.discovery);
     let ids: Vec<String> = (0..queries).map(|query| format!("digit {}", query + 1)).collect();
     let truths: Vec<Option<String>> = (0..queries).map(|query| Some(demo.truth(query).to_string())).collect();
     let labels = demo.task().support_labels();
     let examples: Vec<String> = (1..=labels.len()).map(|number| format!("example {number}")).collect();
     let mut counts = Counts::new(&taxonomy);
     counts.add(&assignments);
-    let mut report = report::describe(&Seen {
+    let mut report = genus::describe(&Described {
         task: demo.task(),
         taxonomy: &taxonomy,
         counts: &counts,
@@ -111,7 +114,7 @@ fn page(demo: &DigitsTask, result: &DigitsResult, time: Duration, global: &Globa
     report.things = ["digit", "digits"].map(str::to_owned);
     report.made = Made {
         method: SHOWN.to_owned(),
-        how: discover::how(SHOWN, None, result.discovery.stop()),
+        how: genus::how(&SHOWN.parse()?, None, result.discovery.stop()),
         encoder: Some("none: the pixels less their mean".into()),
         seed: global.seed,
         seconds: time.as_secs_f64(),
@@ -155,7 +158,7 @@ fn draw(text: &mut String, demo: &DigitsTask, result: &DigitsResult) {
         let style = kind_style(entry.kind);
         let usual = match entry.kind {
             Kind::Known => entry.name.parse().ok(),
-            Kind::New => most_common(members.iter().map(|&query| demo.truth(query))),
+            Kind::Novel => most_common(members.iter().map(|&query| demo.truth(query))),
         };
         let right = members
             .iter()
@@ -163,10 +166,10 @@ fn draw(text: &mut String, demo: &DigitsTask, result: &DigitsResult) {
             .count();
         let share = 100.0 * right as f64 / members.len().max(1) as f64;
         let title = match (entry.kind, usual) {
-            (Kind::New, Some(digit)) => format!("{}, mostly {digit}", entry.name),
+            (Kind::Novel, Some(digit)) => format!("{}, mostly {digit}", entry.name),
             _ => format!("known {}", entry.name),
         };
-        if entry.kind == Kind::New {
+        if entry.kind == Kind::Novel {
             groups += 1;
         }
         if groups > GROUPS {

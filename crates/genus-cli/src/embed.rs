@@ -1,12 +1,10 @@
 //! `genus embed`: images to a feature file.
 
-use genus_data::list_images;
-
 use crate::args::{Embed, Global};
 use crate::failure::Failure;
-use crate::images::Embedder;
+use crate::progress::Bar;
 
 pub(crate) fn run(args: &Embed, global: &Global) -> Result<(), Failure> {
-    let list = list_images(&args.images)?;
-    Embedder::new(&args.options, global).embed(&list, &args.images, &args.out)
+    genus::embed(&args.images, &args.out, &args.options.options(), &Bar::new(global))?;
+    Ok(())
 }

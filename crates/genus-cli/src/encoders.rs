@@ -4,7 +4,8 @@ use genus_vision::{Encoder, EncoderSpec, Hub, MODELS, Precision};
 
 use crate::args::{EncoderChoice, EncodersCommand, Global};
 use crate::failure::Failure;
-use crate::{images, output};
+use crate::progress::Bar;
+use crate::say::print;
 
 pub(crate) fn run(command: &EncodersCommand, global: &Global) -> Result<(), Failure> {
     match command {
@@ -21,8 +22,8 @@ pub(crate) fn run(command: &EncodersCommand, global: &Global) -> Result<(), Fail
             info(&choice, *precision)
         }
         EncodersCommand::Pull { encoder } => {
-            let path = images::fetch(&EncoderSpec::parse(encoder)?, global)?;
-            output::print(&format!("{}\n", path.display()))
+            let path = genus::fetch_weights(&EncoderSpec::parse(encoder)?, &Bar::new(global))?;
+            print(&format!("{}\n", path.display()))
         }
     }
 }
@@ -41,11 +42,11 @@ fn list() -> Result<(), Failure> {
         text += "\n";
     }
     text += "\nhere: the weights are on this machine. `genus encoders pull NAME` gets them, --weights FILE takes your own.\n";
-    output::print(&text)
+    print(&text)
 }
 
 fn info(choice: &EncoderChoice, precision: Option<Precision>) -> Result<(), Failure> {
-    let (spec, weights) = images::find(choice)?;
+    let (spec, weights) = choice.options().find()?;
     let model = spec.model;
     let mut text = format!("{}: {}\n", model.name, model.about);
     text += &format!("transform     {}\n", spec.transform);
@@ -67,5 +68,5 @@ fn info(choice: &EncoderChoice, precision: Option<Precision>) -> Result<(), Fail
             text += &format!("fingerprint   {}\n", encoder.fingerprint());
         }
     }
-    output::print(&text)
+    print(&text)
 }

@@ -9,7 +9,6 @@ mod say;
 mod args;
 mod assign;
 mod bench;
-mod blocks;
 mod cache;
 mod calibrate;
 mod demo;
@@ -17,13 +16,9 @@ mod discover;
 mod embed;
 mod encoders;
 mod failure;
-mod grow;
-mod images;
 mod methods;
-mod next_steps;
 mod output;
 mod progress;
-mod report;
 mod summary;
 mod train;
 
@@ -68,12 +63,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Keeps panics of the Parquet reader on damaged files from the screen: `genus-data` turns them into errors.
+/// Keeps panics that `genus-data` turns into errors from the screen: those of the Parquet decoder on damaged files.
 fn quiet_reader_panics() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        let file = panic.location().map_or("", |location| location.file());
-        if !["/parquet-", "/arrow-"].iter().any(|part| file.contains(part)) {
+        if !genus_data::panic_is_caught() {
             usual(panic);
         }
     }));
@@ -100,7 +94,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Args::command(), "genus", &mut script);
-            output::print(&String::from_utf8_lossy(&script))
+            say::print(&String::from_utf8_lossy(&script))
         }
     }
 }

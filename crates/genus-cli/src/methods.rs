@@ -7,7 +7,7 @@ use genus_core::methods::{METHODS, Parameter};
 use genus_lab::BASELINES;
 
 use crate::failure::Failure;
-use crate::output;
+use crate::say::print;
 
 pub(crate) fn run() -> Result<(), Failure> {
     let bold = Style::new().bold();
@@ -32,5 +32,5 @@ pub(crate) fn run() -> Result<(), Failure> {
         );
     }
     text.push_str("Set parameters after the name: --method shc:t=3:attach=cosine\n");
-    output::print(&text)
+    print(&text)
 }

@@ -1,88 +1,135 @@
-//! Progress on the standard error, only when that is a terminal.
+//! Progress on the standard error: a bar only when that is a terminal, and lines that stay.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use genus_lab::Progress;
+use genus::text::thousands;
+use genus::{Length, Note, Progress, Skipped};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::Global;
+use crate::failure::printable;
 
-/// A bar that appears when its length is known, and vanishes at the end.
+/// How many unusable images are named one by one.
+const NAMED: usize = 10;
+
+/// A bar for every stage, which vanishes at its end.
 pub(crate) struct Bar {
     quiet: bool,
-    bar: OnceLock<ProgressBar>,
+    bar: Mutex<Option<ProgressBar>>,
 }
 
 impl Bar {
     pub(crate) fn new(global: &Global) -> Self {
         Self {
             quiet: global.quiet,
-            bar: OnceLock::new(),
+            bar: Mutex::new(None),
         }
     }
 
-    /// Advances by several steps.
-    pub(crate) fn add(&self, steps: u64) {
-        if let Some(bar) = self.bar.get() {
-            bar.inc(steps);
+    fn bar(&self) -> MutexGuard<'_, Option<ProgressBar>> {
+        self.bar.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says a line that stays, unless nothing is to be said.
+    fn say(&self, line: &str) {
+        if !self.quiet {
+            self.say_always(line);
         }
     }
 
-    /// Shows bytes on their way; with no total when nobody knows it.
-    pub(crate) fn bytes(&self, what: &str, total: Option<u64>) {
-        let Some(total) = total else { return self.spin(what) };
-        self.start(what, total);
-        let template = "{msg} {wide_bar:.green/dim} {bytes}/{total_bytes} · {bytes_per_sec} · {eta} left";
-        if let (Some(bar), Ok(style)) = (self.bar.get(), ProgressStyle::with_template(template)) {
-            bar.set_style(style);
+    fn say_always(&self, line: &str) {
+        match &*self.bar() {
+            Some(bar) => bar.suspend(|| say!("{line}")),
+            None => say!("{line}"),
         }
-    }
-
-    /// Shows something of unknown length.
-    pub(crate) fn spin(&self, what: &str) {
-        let bar = self.bar.get_or_init(|| {
-            if self.quiet {
-                ProgressBar::hidden()
-            } else {
-                ProgressBar::new_spinner()
-            }
-        });
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {pos} · {elapsed}") {
-            bar.set_style(style);
-        }
-        bar.set_message(what.to_owned());
-        bar.enable_steady_tick(Duration::from_millis(120));
     }
 }
 
 impl Progress for Bar {
-    fn start(&self, what: &str, steps: u64) {
-        let bar = self.bar.get_or_init(|| {
-            if self.quiet {
-                ProgressBar::hidden()
-            } else {
-                ProgressBar::new(steps)
-            }
-        });
-        let template = "{msg} {wide_bar:.green/dim} {human_pos}/{human_len} · {per_sec} · {eta} left";
+    fn start(&self, stage: &str, length: Length) {
+        self.end();
+        if self.quiet {
+            return;
+        }
+        let (bar, template) = match length {
+            Length::Steps(steps) => (
+                ProgressBar::new(steps),
+                "{msg} {wide_bar:.green/dim} {human_pos}/{human_len} · {per_sec} · {eta} left",
+            ),
+            Length::Bytes(bytes) => (
+                ProgressBar::new(bytes),
+                "{msg} {wide_bar:.green/dim} {bytes}/{total_bytes} · {bytes_per_sec} · {eta} left",
+            ),
+            Length::Unknown => (ProgressBar::new_spinner(), "{spinner} {msg} {pos} · {elapsed}"),
+        };
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        bar.set_length(steps);
-        bar.reset();
-        bar.set_message(what.to_owned());
+        bar.set_message(stage.to_owned());
+        if length == Length::Unknown {
+            bar.enable_steady_tick(Duration::from_millis(120));
+        }
+        *self.bar() = Some(bar);
     }
 
-    fn step(&self) {
-        self.add(1);
+    fn advance(&self, steps: u64) {
+        if let Some(bar) = &*self.bar() {
+            bar.inc(steps);
+        }
+    }
+
+    fn end(&self) {
+        if let Some(bar) = self.bar().take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn note(&self, note: &Note) {
+        match note {
+            // Said even when nothing else is: they are missing from the result.
+            Note::Skipped(skipped) => {
+                for Skipped { path, reason } in skipped.iter().take(NAMED) {
+                    let path = path.display().to_string();
+                    self.say_always(&format!("skipped {}: {}", printable(&path), printable(reason)));
+                }
+                if skipped.len() > NAMED {
+                    let count = thousands(skipped.len() as u64);
+                    self.say_always(&format!("skipped {count} images in all"));
+                }
+            }
+            Note::NotRemembered(error) => self.say_always(&format!("these features are not remembered: {error}")),
+            Note::TwoStep { items, subset } => self.say(&format!(
+                "{} items: clustering {} of them, assigning the rest",
+                thousands(*items),
+                thousands(*subset)
+            )),
+            &Note::Embedded {
+                images,
+                view,
+                recalled,
+                encoder,
+                isa,
+                seconds,
+            } => {
+                let how = match recalled {
+                    0 => format!("{:.1} images/s", images as f64 / seconds.max(1e-9)),
+                    all if all == images => "all from the cache".to_owned(),
+                    some => format!("{} from the cache", thousands(some)),
+                };
+                let what = view.map_or("images".to_owned(), |view| format!("view {} of images", view + 1));
+                self.say(&format!(
+                    "{} {what} embedded with {encoder} on {isa} in {seconds:.1} s ({how})",
+                    thousands(images)
+                ));
+            }
+            _ => {}
+        }
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        if let Some(bar) = self.bar.get() {
-            bar.finish_and_clear();
-        }
+        self.end();
     }
 }

@@ -1,4 +1,4 @@
-//! Words for people, on the standard error.
+//! Words for people, on the standard error; and texts that were asked for, on the standard output.
 //!
 //! Where they cannot be written (a full disk, a reader who has left) nothing is said, and the work goes on: the usual macros would
 //! end the program.
@@ -17,4 +17,12 @@ macro_rules! say_as_is {
         use std::io::Write as _;
         let _ = write!(anstream::stderr().lock(), $($words)*);
     }};
+}
+
+/// Prints text to the standard output, with its colours only where they are wanted.
+pub(crate) fn print(text: &str) -> Result<(), crate::failure::Failure> {
+    use std::io::Write as _;
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
 }

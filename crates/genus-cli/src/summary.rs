@@ -4,7 +4,9 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use genus_core::{Assignment, Kind, Taxonomy};
+use genus::Counts;
+use genus::text::{plural, thousands};
+use genus_core::{Kind, Taxonomy};
 
 /// Categories listed before the rest is summed up.
 const LISTED: usize = 24;
@@ -22,37 +24,6 @@ pub(crate) fn bytes(count: u64) -> String {
     match unit {
         0 => format!("{count} B"),
         _ => format!("{value:.1} {}", units[unit]),
-    }
-}
-
-/// How many items each category got.
-pub(crate) struct Counts {
-    pub(crate) items: Vec<u64>,
-    /// Those of them that are unsure.
-    pub(crate) unsure: Vec<u64>,
-    /// Whether anything said how likely the items are.
-    judged: bool,
-    /// How many scenes the items are, where some are of one.
-    pub(crate) scenes: Option<usize>,
-}
-
-impl Counts {
-    pub(crate) fn new(taxonomy: &Taxonomy) -> Self {
-        let none = vec![0; taxonomy.entries().len()];
-        Self {
-            items: none.clone(),
-            unsure: none,
-            judged: false,
-            scenes: None,
-        }
-    }
-
-    pub(crate) fn add(&mut self, assignments: &[Assignment]) {
-        for Assignment { category, score } in assignments {
-            self.items[*category] += 1;
-            self.unsure[*category] += u64::from(score.unsure);
-            self.judged |= score.probability.is_some();
-        }
     }
 }
 
@@ -92,9 +63,9 @@ pub(crate) fn text(taxonomy: &Taxonomy, counts: &Counts, how: &str, time: Durati
                 plural(count, "class", "classes")
             ),
         },
-        thousands(sure(Kind::New)),
-        of(Kind::New).count(),
-        plural(of(Kind::New).count() as u64, "group", "groups"),
+        thousands(sure(Kind::Novel)),
+        of(Kind::Novel).count(),
+        plural(of(Kind::Novel).count() as u64, "group", "groups"),
         match counts.judged {
             true => format!(", {} unsure", thousands(unsure)),
             false => String::new(),
@@ -133,14 +104,9 @@ pub(crate) fn text(taxonomy: &Taxonomy, counts: &Counts, how: &str, time: Durati
 pub(crate) fn kind_style(kind: Kind) -> Style {
     let colour = match kind {
         Kind::Known => AnsiColor::Green,
-        Kind::New => AnsiColor::Yellow,
+        Kind::Novel => AnsiColor::Yellow,
     };
     Style::new().fg_color(Some(colour.into()))
-}
-
-/// The word for one thing or for several.
-pub(crate) fn plural<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
-    if count == 1 { one } else { many }
 }
 
 /// A name that fits its column and cannot move the cursor: control characters are shown, not sent.
@@ -150,19 +116,6 @@ fn clipped(name: &str, width: usize) -> String {
     if clean.count() > width && width > 0 {
         text.pop();
         text.push('…');
-    }
-    text
-}
-
-/// A number with its thousands set apart.
-pub(crate) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
     }
     text
 }

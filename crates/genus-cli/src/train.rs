@@ -1,17 +1,17 @@
 //! `genus train`: an encoder learns from classes that are known.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
+use genus::text::thousands;
+use genus::training::{Blocks, Objective, Schedule, Step, Training, TrainingSettings, Validation, Watcher};
 use genus_core::episode::ShortClasses;
-use genus_lab::training::{Blocks, Objective, Schedule, Step, Training, TrainingSettings, Validation, Watcher};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::{Global, ObjectiveName, ScheduleName, Statistics, Train};
 use crate::failure::Failure;
-use crate::images;
-use crate::summary::thousands;
+use crate::progress::Bar;
 
 /// What an interrupt means at the moment.
 static STATE: AtomicU8 = AtomicU8::new(IDLE);
@@ -30,23 +30,22 @@ pub(crate) fn interrupt() -> bool {
 }
 
 pub(crate) fn run(train: &Train, global: &Global) -> Result<(), Failure> {
-    let mut watcher = Screen::new(global);
-    let (mut training, folder) = match (&train.resume, &train.images, &train.out) {
-        (Some(folder), ..) => (Training::resume(folder, &mut watcher)?, folder),
+    match (&train.resume, &train.images, &train.out) {
+        (Some(folder), ..) => run_in(None, folder, global),
         (None, images, Some(folder)) if images.is_some() || train.data.is_some() => {
             let images = images.clone().unwrap_or_else(|| train.data_root.path());
-            let settings = settings(train, &images, global)?;
-            (Training::begin(settings, folder, &mut watcher)?, folder)
+            run_in(Some(settings(train, &images, global)?), folder, global)
         }
-        _ => {
-            return Err(Failure::Usage(
-                "name the images and the folder of the run (--out)".into(),
-            ));
-        }
-    };
-    watcher.introduce(&training);
-    STATE.store(TRAINING, Ordering::SeqCst);
-    let outcome = training.run(&mut watcher);
+        _ => Err(Failure::Usage(
+            "name the images and the folder of the run (--out)".into(),
+        )),
+    }
+}
+
+/// Trains in a folder, with some settings or those that are there.
+pub(crate) fn run_in(settings: Option<TrainingSettings>, folder: &Path, global: &Global) -> Result<(), Failure> {
+    let mut watcher = Screen::new(global);
+    let outcome = genus::train(settings, folder, &mut watcher);
     STATE.store(IDLE, Ordering::SeqCst);
     watcher.finish();
     let outcome = outcome?;
@@ -55,7 +54,7 @@ pub(crate) fn run(train: &Train, global: &Global) -> Result<(), Failure> {
         return Err(Failure::Interrupted(format!(
             "stopped after step {} of {}; go on with: genus train --resume {folder}",
             thousands(outcome.step),
-            thousands(training.steps()),
+            thousands(outcome.steps),
         )));
     }
     if !global.quiet {
@@ -71,7 +70,9 @@ pub(crate) fn run(train: &Train, global: &Global) -> Result<(), Failure> {
 }
 
 fn settings(train: &Train, images: &Path, global: &Global) -> Result<TrainingSettings, Failure> {
-    let (spec, weights) = images::find(&train.encoder)?;
+    let images = absolute(images);
+    let choice = train.encoder.options();
+    let (spec, weights) = choice.find()?;
     let weights = match (train.from_scratch, weights) {
         (true, _) => None,
         (false, Some(path)) => Some(path),
@@ -82,27 +83,25 @@ fn settings(train: &Train, images: &Path, global: &Global) -> Result<TrainingSet
                 spec.model.name
             )));
         }
-        (false, None) => Some(images::fetch(&spec, global)?),
+        (false, None) => Some(genus::fetch_weights(&spec, &Bar::new(global))?),
     };
-    // A run is gone on with from anywhere.
-    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let usual = Usual::of(train.objective);
-    let blocks = match train.from_scratch {
-        true => Blocks::All,
-        false => Blocks::Last(usual.blocks),
+    let objective = match train.objective {
+        ObjectiveName::Contrast => Objective::Contrast,
+        ObjectiveName::Ocd => Objective::Hash,
     };
+    let usual = TrainingSettings::usual(objective, train.from_scratch);
     Ok(TrainingSettings {
-        images: absolute(images),
+        images,
         data: train.data.clone(),
         part: train.part.map(|part| part.to_string()),
         split: train.split.as_deref().map(absolute),
         encoder: spec.to_string(),
         weights: weights.as_deref().map(absolute),
-        objective: usual.objective,
-        blocks: train.blocks.unwrap_or(blocks),
+        objective,
+        blocks: train.blocks.unwrap_or(usual.blocks),
         fixed_statistics: match train.statistics {
             Some(statistics) => statistics == Statistics::Fixed,
-            None => !train.from_scratch,
+            None => usual.fixed_statistics,
         },
         way: train.classes.way,
         shot: train.classes.shot,
@@ -110,7 +109,7 @@ fn settings(train: &Train, images: &Path, global: &Global) -> Result<TrainingSet
         query: train.query,
         skip_short_classes: train.classes.short_classes == ShortClasses::Skip,
         epochs: train.epochs.unwrap_or(usual.epochs),
-        episodes: train.episodes.unwrap_or(50),
+        episodes: train.episodes.unwrap_or(usual.episodes),
         // Whoever asks for episodes gets them.
         batch: train.batch.or(usual.batch.filter(|_| train.episodes.is_none())),
         learning_rate: train.lr,
@@ -134,34 +133,9 @@ fn settings(train: &Train, images: &Path, global: &Global) -> Result<TrainingSet
     })
 }
 
-/// What an objective is trained with unless something else is asked for: the authors' settings.
-struct Usual {
-    objective: Objective,
-    blocks: usize,
-    epochs: u64,
-    batch: Option<usize>,
-    views: usize,
-}
-
-impl Usual {
-    fn of(objective: ObjectiveName) -> Self {
-        match objective {
-            ObjectiveName::Contrast => Self {
-                objective: Objective::Contrast,
-                blocks: 2,
-                epochs: 50,
-                batch: None,
-                views: 1,
-            },
-            ObjectiveName::Ocd => Self {
-                objective: Objective::Hash,
-                blocks: 1,
-                epochs: 100,
-                batch: Some(128),
-                views: 2,
-            },
-        }
-    }
+/// A run is gone on with from anywhere.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// A training on the standard error: a live line on a terminal, and a line an epoch that stays.
@@ -242,6 +216,11 @@ impl Screen {
 }
 
 impl Watcher for Screen {
+    fn begins(&mut self, training: &Training) {
+        self.introduce(training);
+        STATE.store(TRAINING, Ordering::SeqCst);
+    }
+
     fn skipped(&mut self, path: &Path, reason: &str) {
         self.skipped += 1;
         if self.skipped <= 10 {

@@ -19,14 +19,14 @@ pub enum Kind {
     /// One of the labelled classes.
     Known,
     /// A group of items that fit no labelled class.
-    New,
+    Novel,
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Kind::Known => "known",
-            Kind::New => "new",
+            Kind::Novel => "new",
         })
     }
 }
@@ -53,7 +53,7 @@ impl Category {
     pub fn kind(self) -> Kind {
         match self {
             Category::Known(_) => Kind::Known,
-            Category::Novel(_) => Kind::New,
+            Category::Novel(_) => Kind::Novel,
         }
     }
 }
@@ -381,14 +381,6 @@ impl Discovery {
                 let numbers: Vec<usize> = of_query.iter().map(|&at| scenes.of()[at]).collect();
                 Scenes::from_numbers(&numbers)
             }),
-        }
-    }
-
-    /// The same categories, with centres and scores of all the queries of a task.
-    pub(crate) fn around_all_queries(self, task: &Task) -> Self {
-        Self {
-            scenes: self.scenes,
-            ..Self::from_categories(task, self.categories, self.clusters, self.stop)
         }
     }
 

@@ -63,4 +63,4 @@ pub use scenes::{Scenes, Shown, scenes};
 pub use stream::{Observation, Place, Stream};
 pub use task::{Prototypes, Support, Task};
 pub use taxonomy::{Assignment, Refinement, Taxonomy, TaxonomyEntry};
-pub use two_step::{CentreNorm, Chosen, Sample, Subset, TwoStep};
+pub use two_step::{Blocks, CentreNorm, Chosen, Sample, Subset, TwoStep};

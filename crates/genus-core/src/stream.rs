@@ -339,7 +339,7 @@ impl Stream {
         self.next_name += 1;
         self.entries.push(TaxonomyEntry {
             name,
-            kind: Kind::New,
+            kind: Kind::Novel,
             items: 0,
         });
         self.groups.push(Group {

@@ -50,6 +50,16 @@ pub struct Assignment {
 }
 
 impl Taxonomy {
+    /// Where the queries of a discovery are among its categories.
+    pub fn assignments_of(&self, discovery: &Discovery) -> Vec<Assignment> {
+        let queries = discovery.categories().iter().zip(discovery.scores());
+        let assignment = |(&category, &score)| Assignment {
+            category: self.index_of(category),
+            score,
+        };
+        queries.map(assignment).collect()
+    }
+
     /// The categories of a discovery; `classes` are the names of its known ones.
     ///
     /// # Panics
@@ -64,7 +74,7 @@ impl Taxonomy {
         let entries = classes
             .iter()
             .map(|class| (class.clone(), Kind::Known))
-            .chain(new_names.map(|name| (name, Kind::New)))
+            .chain(new_names.map(|name| (name, Kind::Novel)))
             .zip(discovery.items())
             .map(|((name, kind), &items)| TaxonomyEntry {
                 name,
@@ -107,7 +117,7 @@ impl Taxonomy {
         }
         if let Some(late) = entries
             .windows(2)
-            .find(|pair| pair[0].kind == Kind::New && pair[1].kind == Kind::Known)
+            .find(|pair| pair[0].kind == Kind::Novel && pair[1].kind == Kind::Known)
         {
             return Err(TaxonomyError::KnownAfterNew {
                 name: late[1].name.clone(),

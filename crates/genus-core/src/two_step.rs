@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::choice::choice;
 use crate::discovery::Discovery;
-use crate::error::DiscoverError;
+use crate::error::{DiscoverError, TaskError};
 use crate::features::Features;
 use crate::methods::Discover;
 use crate::rng::{Rng, hash_row};
@@ -48,8 +48,10 @@ pub enum Subset {
 
 choice! {
     /// How centres are scaled before items are assigned to them.
+    #[derive(Default)]
     CentreNorm {
         /// Every centre to length one.
+        #[default]
         Cosine = "cosine",
         /// Every feature across the centres: what the authors' code does by mistake.
         AuthorsColumns = "authors-columns",
@@ -164,56 +166,108 @@ impl Chosen {
     }
 }
 
+/// A pile that can be gone through again and again, block by block.
+pub trait Blocks {
+    /// Some items.
+    type Block;
+    /// Why it cannot be read, or something cannot be done with it.
+    type Error: From<DiscoverError>;
+
+    /// Hands every block to `work`, in order.
+    fn for_each(&self, work: impl FnMut(Self::Block) -> Result<(), Self::Error>) -> Result<(), Self::Error>;
+
+    /// The features of the items of a block.
+    fn features(block: &Self::Block) -> &Features;
+
+    /// The examples, as the items of the pile are.
+    fn examples(&self) -> Shown;
+}
+
+impl<M: Discover> TwoStep<M> {
+    /// Runs the method on a task whose queries are some items of a pile, and hands on every block of the pile with the assignments
+    /// of its items to the categories that were found. `query` says which query of the task an item is, if any, by its place in
+    /// the pile and its features. What the method said of the task, and the categories.
+    pub fn run<B: Blocks>(
+        &self,
+        task: &Task,
+        query: impl Fn(usize, &[f32]) -> Option<usize>,
+        pile: &B,
+        mut each: impl FnMut(B::Block, &Taxonomy, Vec<Assignment>) -> Result<(), B::Error>,
+    ) -> Result<(Discovery, Taxonomy), B::Error> {
+        let failed = |error: TaskError| DiscoverError::from(error);
+        let first = self.method.discover(task)?;
+        let mut taxonomy = Taxonomy::from_discovery(task.classes(), &first);
+        let prototypes = task.points().select(&(0..task.known()).collect::<Vec<_>>());
+        for _ in 0..self.refine {
+            let mut pass = taxonomy.refinement(&prototypes);
+            pile.for_each(|block| Ok(pass.add(B::features(&block)).map_err(failed)?))?;
+            taxonomy = pass.finish();
+        }
+        if self.centre_norm == CentreNorm::AuthorsColumns {
+            taxonomy = taxonomy.with_authors_column_norm();
+        }
+        // What the method decided stands, even where another centre is nearer, unless the centres have moved since.
+        let decided = match self.refine {
+            0 => taxonomy.assignments_of(&first),
+            _ => Vec::new(),
+        };
+        // What is equal to an example has its label, as it has where all are clustered.
+        let shown = first.fitting().map(|_| pile.examples());
+        let mut before = 0;
+        pile.for_each(|block| {
+            let items = B::features(&block);
+            let mut found = taxonomy.assign(items).map_err(failed)?;
+            for (at, (assignment, item)) in found.iter_mut().zip(items.iter()).enumerate() {
+                if let Some(class) = shown.as_ref().and_then(|shown| shown.class_of(item)) {
+                    *assignment = taxonomy.put(item, class);
+                }
+                if let Some(&decided) = query(before + at, item).and_then(|query| decided.get(query)) {
+                    *assignment = decided;
+                }
+            }
+            before += found.len();
+            each(block, &taxonomy, found)
+        })?;
+        Ok((first, taxonomy))
+    }
+}
+
+/// The queries of a task as a pile.
+struct Queries<'a>(&'a Task);
+
+impl Blocks for Queries<'_> {
+    type Block = Features;
+    type Error = DiscoverError;
+
+    fn for_each(&self, work: impl FnMut(Features) -> Result<(), DiscoverError>) -> Result<(), DiscoverError> {
+        let (known, dim) = (self.0.known(), self.0.dim());
+        let queries = self.0.points().values()[known * dim..].chunks(BLOCK * dim);
+        let mut blocks = queries.map(|rows| Features::from_finite(dim, rows.to_vec()));
+        blocks.try_for_each(work)
+    }
+
+    fn features(block: &Features) -> &Features {
+        block
+    }
+
+    fn examples(&self) -> Shown {
+        Shown::new(self.0.support(), self.0.support_labels())
+    }
+}
+
 impl<M: Discover> Discover for TwoStep<M> {
     fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
         let rows = self.subset.rows(task.queries());
         if rows.len() == task.queries() && self.refine == 0 {
             return self.method.discover(task);
         }
-        let (known, dim) = (task.known(), task.dim());
-        let first = self.method.discover(&task.with_queries(&rows)?)?;
-        let mut taxonomy = Taxonomy::from_discovery(task.classes(), &first);
-        let queries = &task.points().values()[known * dim..];
-        let blocks = || {
-            queries
-                .chunks(BLOCK * dim)
-                .map(|rows| Features::from_finite(dim, rows.to_vec()))
-        };
-        let prototypes = Features::from_finite(dim, task.points().values()[..known * dim].to_vec());
-        for _ in 0..self.refine {
-            let mut pass = taxonomy.refinement(&prototypes);
-            for block in blocks() {
-                pass.add(&block)?;
-            }
-            taxonomy = pass.finish();
-        }
-        if self.centre_norm == CentreNorm::AuthorsColumns {
-            taxonomy = taxonomy.with_authors_column_norm();
-        }
         let mut assignments = Vec::with_capacity(task.queries());
-        for block in blocks() {
-            assignments.extend(taxonomy.assign(&block)?);
-        }
-        if self.refine == 0 {
-            // What the method decided stands, even where another centre is nearer.
-            for (&row, (&category, &score)) in rows.iter().zip(first.categories().iter().zip(first.scores())) {
-                let category = taxonomy.index_of(category);
-                assignments[row] = Assignment { category, score };
-            }
-        }
-        if first.fitting().is_some() {
-            // What is equal to an example has its label, as it has where all are clustered.
-            let shown = Shown::new(task.support(), task.support_labels());
-            for (assignment, item) in assignments.iter_mut().zip(queries.chunks_exact(dim)) {
-                if let Some(class) = shown.class_of(item) {
-                    *assignment = taxonomy.put(item, class);
-                }
-            }
-        }
-        let whole = Discovery::from_assignments(&first, &assignments, &taxonomy);
-        Ok(match first.fitting() {
-            Some(_) => whole,
-            None => whole.around_all_queries(task),
-        })
+        let subset = task.with_queries(&rows)?;
+        let query = |row: usize, _: &[f32]| rows.binary_search(&row).ok();
+        let (first, taxonomy) = self.run(&subset, query, &Queries(task), |_, _, found| {
+            assignments.extend(found);
+            Ok(())
+        })?;
+        Ok(Discovery::from_assignments(&first, &assignments, &taxonomy))
     }
 }

@@ -170,7 +170,11 @@ fn without_new_classes_almost_nothing_is_new() {
     let (mut world, calibration) = world(2);
     let (task, _) = world.task(8, 5, &[20; 8]);
     let discovery = calibrated(&calibration).discover(&task).unwrap();
-    let new = discovery.categories().iter().filter(|c| c.kind() == Kind::New).count();
+    let new = discovery
+        .categories()
+        .iter()
+        .filter(|c| c.kind() == Kind::Novel)
+        .count();
     assert!(new <= 8, "{new} of 160 are new");
 }
 

@@ -121,7 +121,7 @@ fn categories_are_clusters(discovery: &Discovery) -> Result<(), TestCaseError> {
             Category::Novel(_) => prop_assert!(!prototypes.contains(&queries[a])),
         }
         for b in 0..a {
-            if category.kind() == Kind::New {
+            if category.kind() == Kind::Novel {
                 prop_assert_eq!(category == discovery.categories()[b], queries[a] == queries[b]);
             }
         }
@@ -152,7 +152,6 @@ fn two_steps_on_small_tasks() {
             ("ukc:restarts=2", 12, 2),
         ] {
             let discovery = two_step(spec, size, refine).discover(&task).unwrap();
-            follows_from_categories(&task, &discovery)?;
             categories_are_clusters(&discovery)?;
         }
         Ok(())
@@ -179,7 +178,6 @@ fn every_method_on_more_points_than_a_matrix_is_kept_for() {
     }
     for refine in [0, 2] {
         let discovery = two_step("shc", 150, refine).discover(&task).unwrap();
-        follows_from_categories(&task, &discovery).unwrap_or_else(|error| panic!("two steps: {error}"));
         categories_are_clusters(&discovery).unwrap_or_else(|error| panic!("two steps: {error}"));
     }
 }

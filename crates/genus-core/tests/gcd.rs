@@ -50,7 +50,7 @@ fn assert_right(discovery: &Discovery, truth: &[usize], known: usize) {
         if class < known {
             assert_eq!(discovery.categories()[a], Category::Known(class));
         } else {
-            assert_eq!(discovery.categories()[a].kind(), genus_core::Kind::New);
+            assert_eq!(discovery.categories()[a].kind(), genus_core::Kind::Novel);
         }
         for (b, other) in truth[..a].iter().enumerate() {
             let together = discovery.categories()[a] == discovery.categories()[b];

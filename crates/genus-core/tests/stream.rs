@@ -223,7 +223,7 @@ fn account_for(mut stream: Stream, items: &[Vec<f32>], room: usize) -> Result<()
         prop_assert!(
             now[names.len()..]
                 .iter()
-                .all(|entry| entry.1 == Kind::New && entry.2 >= 3)
+                .all(|entry| entry.1 == Kind::Novel && entry.2 >= 3)
         );
     }
     places.settle(&stream.review());

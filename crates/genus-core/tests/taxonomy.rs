@@ -35,7 +35,7 @@ fn taxonomy(count: usize, dim: usize, seed: u64) -> Taxonomy {
         .into_unit()
         .unwrap();
     let kinds: Vec<Kind> = (0..count)
-        .map(|c| if 2 * c < count { Kind::Known } else { Kind::New })
+        .map(|c| if 2 * c < count { Kind::Known } else { Kind::Novel })
         .collect();
     Taxonomy::from_parts(entries(&kinds), centres).unwrap()
 }
@@ -94,7 +94,8 @@ fn items_are_assigned_independently_of_each_other() {
 #[test]
 fn the_first_of_equally_near_centres_wins() {
     let centres = Features::from_rows([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [0.0, -1.0]]).unwrap();
-    let taxonomy = Taxonomy::from_parts(entries(&[Kind::Known, Kind::Known, Kind::New, Kind::New]), centres).unwrap();
+    let taxonomy =
+        Taxonomy::from_parts(entries(&[Kind::Known, Kind::Known, Kind::Novel, Kind::Novel]), centres).unwrap();
     let items = Features::from_rows([[3.0, 0.0], [1.0, 1.0], [-1.0, 0.0]]).unwrap();
     let assigned = taxonomy.assign(&items).unwrap();
     assert_eq!(assigned.iter().map(|a| a.category).collect::<Vec<_>>(), [1, 0, 0]);
@@ -159,7 +160,7 @@ fn parts_that_do_not_fit_are_refused() {
             centres: 2
         })
     );
-    let mut twice = entries(&[Kind::Known, Kind::New]);
+    let mut twice = entries(&[Kind::Known, Kind::Novel]);
     twice[1].name = "category 0".to_owned();
     assert_eq!(
         Taxonomy::from_parts(twice, centres.clone()),
@@ -167,7 +168,7 @@ fn parts_that_do_not_fit_are_refused() {
             name: "category 0".to_owned()
         })
     );
-    let taxonomy = Taxonomy::from_parts(entries(&[Kind::Known, Kind::New]), centres.clone()).unwrap();
+    let taxonomy = Taxonomy::from_parts(entries(&[Kind::Known, Kind::Novel]), centres.clone()).unwrap();
     assert_eq!(taxonomy.centres(), &centres);
     assert_eq!(taxonomy.index_of(Category::Known(0)), 0);
     assert_eq!(taxonomy.index_of(Category::Novel(0)), 1);
@@ -177,7 +178,7 @@ fn parts_that_do_not_fit_are_refused() {
 fn the_authors_scale_every_feature_across_the_centres() {
     let rows = [[3.0, 0.0, -1.0], [4.0, 0.0, 2.0], [0.0, 0.0, 2.0]];
     let taxonomy = Taxonomy::from_parts(
-        entries(&[Kind::Known, Kind::New, Kind::New]),
+        entries(&[Kind::Known, Kind::Novel, Kind::Novel]),
         Features::from_rows(rows).unwrap(),
     )
     .unwrap()
@@ -273,7 +274,7 @@ fn a_discovery_becomes_a_taxonomy() {
     let names: Vec<&str> = taxonomy.entries().iter().map(|entry| entry.name.as_str()).collect();
     assert_eq!(names[..5], ["class 0", "class 1", "class 2", "new-1", "new-2"]);
     for (category, entry) in taxonomy.entries().iter().enumerate() {
-        assert_eq!(entry.kind, if category < 3 { Kind::Known } else { Kind::New });
+        assert_eq!(entry.kind, if category < 3 { Kind::Known } else { Kind::Novel });
         assert_eq!(entry.items as usize, discovery.items()[category]);
     }
     assert_eq!(taxonomy.centres(), discovery.centres());
@@ -478,7 +479,7 @@ fn known_classes_come_first() {
         items: 1,
     };
     let centres = Features::from_rows([[1.0, 0.0], [0.0, 1.0]]).unwrap();
-    let entries = vec![entry("new-1", Kind::New), entry("cat", Kind::Known)];
+    let entries = vec![entry("new-1", Kind::Novel), entry("cat", Kind::Known)];
     let error = Taxonomy::from_parts(entries, centres).unwrap_err();
     assert!(error.to_string().contains("`cat`"), "{error}");
 }
@@ -552,7 +553,7 @@ fn a_taxonomy_without_a_calibration_takes_one() {
 #[test]
 fn a_centre_that_vanished_stays_similar_to_nothing() {
     let centres = Features::from_rows([[1.0, 0.0], [0.0, 0.0]]).unwrap();
-    let plain = Taxonomy::from_parts(entries(&[Kind::Known, Kind::New]), centres).unwrap();
+    let plain = Taxonomy::from_parts(entries(&[Kind::Known, Kind::Novel]), centres).unwrap();
     let calibrated = plain.calibrated_by(around(vec![0.3, 0.1], Centre::Base, 0.5)).unwrap();
     assert_eq!(calibrated.centres().row(1), [0.0, 0.0]);
     assert_ne!(calibrated.centres().row(0), [0.0, 0.0]);

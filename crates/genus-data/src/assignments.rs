@@ -27,9 +27,10 @@ pub(crate) const COLUMNS: [&str; 7] = ["id", "category", "kind", "score", "margi
 const PARQUET_BATCH: usize = 8192;
 
 /// The format of an assignments file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Comma-separated values with a header.
+    #[default]
     Csv,
     /// One JSON object a line.
     Jsonl,
@@ -108,7 +109,7 @@ impl AssignmentRow<'_> {
         match (self.score.unsure, self.kind) {
             (true, _) => "unsure",
             (false, Kind::Known) => "known",
-            (false, Kind::New) => "new",
+            (false, Kind::Novel) => "new",
         }
     }
 }

@@ -93,6 +93,18 @@ pub fn read_calibration(path: impl AsRef<Path>) -> Result<(Calibration, Calibrat
     from_bytes(path, &bytes)
 }
 
+/// A hash of all that a calibration knows, whatever file it came from.
+pub fn calibration_fingerprint(calibration: &Calibration) -> String {
+    let nowhere = CalibrationOrigin {
+        encoder: None,
+        fitted_on: String::new(),
+        version: String::new(),
+        seed: 0,
+    };
+    let bytes = to_bytes(calibration, &nowhere).expect("a calibration can be written");
+    blake3::hash(&bytes).to_hex().to_string()
+}
+
 /// A calibration as the bytes of its file.
 pub(crate) fn to_bytes(calibration: &Calibration, made: &CalibrationOrigin) -> io::Result<Vec<u8>> {
     let parts = calibration.to_parts();

@@ -70,6 +70,12 @@ pub enum DataError {
         /// What is wrong and what to do about it.
         problem: String,
     },
+    /// A folder that is not that of a taxonomy.
+    #[error("{}: there is no such file", path.display())]
+    NoTaxonomy {
+        /// The file that it should have.
+        path: PathBuf,
+    },
     /// A file without rows.
     #[error("{} has no rows; a feature file needs at least one", path.display())]
     NoRows {
@@ -164,7 +170,7 @@ pub enum DataError {
     /// Two files whose features were made by different encoders.
     #[error(
         "{} was made by the encoder \"{first_encoder}\" and {} by \"{second_encoder}\", so their features cannot \
-         be compared; embed one of them again with the encoder (and the --precision) of the other",
+         be compared",
         first.display(),
         second.display()
     )]

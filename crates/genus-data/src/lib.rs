@@ -47,7 +47,7 @@ mod whole;
 pub use assignments::{AssignmentRow, AssignmentWriter, Format, ParseFormatError};
 pub use atomic::{AtomicFile, Discarded, discard_unfinished, open_own};
 pub use cache::{CacheInfo, CachedEncoder, FeatureCache, default_root};
-pub use calibration::{CalibrationOrigin, read_calibration, write_calibration};
+pub use calibration::{CalibrationOrigin, calibration_fingerprint, read_calibration, write_calibration};
 pub use digits::{Digits, digits};
 pub use error::{DataError, Place};
 pub use exports::{Export, ExportError, Exported};
@@ -60,7 +60,9 @@ pub use lock::FolderLock;
 pub use scratch::ScratchFolder;
 pub use sorting::{Link, SortError, SortedItem, Sorting};
 pub use split::{ResolvedSplit, Split};
-pub use table::{FeatureWriter, Table, TableFile, TableReader, for_each_cell, read_table, same_encoder};
+pub use table::{
+    FeatureWriter, Table, TableFile, TableReader, for_each_cell, panic_is_caught, read_table, same_encoder,
+};
 pub use taxonomy::{
     Beside, Growing, GrowingTaxonomy, Growth, Origin, TaxonomyFolder, read_growing, read_taxonomy, write_taxonomy,
 };

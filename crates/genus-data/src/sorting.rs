@@ -118,7 +118,7 @@ pub enum SortError {
         path: PathBuf,
     },
     /// Something else has the name that a link or a folder needs.
-    #[error("{} is there already and is {found}; name another folder with --sort-into", path.display())]
+    #[error("{} is there already and is {found}", path.display())]
     Taken {
         /// What is there.
         path: PathBuf,
@@ -127,7 +127,7 @@ pub enum SortError {
     },
     /// A file that was sorted into another category before.
     #[error(
-        "{} is sorted already, as {}, and would now go to {}; name a new folder with --sort-into, or remove the old one",
+        "{} is sorted already, as {}, and would now go to {}",
         path.display(), found.display(), wanted.display()
     )]
     Elsewhere {
@@ -140,7 +140,7 @@ pub enum SortError {
     },
     /// A hard link from one disk to another.
     #[error(
-        "{} and {} are on different disks, between which there are no hard links; use --link copy or --link sym",
+        "{} and {} are on different disks, between which there are no hard links",
         path.display(), folder.display()
     )]
     OtherDisk {
@@ -150,14 +150,14 @@ pub enum SortError {
         folder: PathBuf,
     },
     /// A folder or a link that cannot be made.
-    #[error("cannot make {}: {source}{way_out}", path.display())]
+    #[error("cannot make {}: {source}", path.display())]
     Make {
         /// The folder or link.
         path: PathBuf,
         /// What the operating system said.
         source: io::Error,
-        /// What to do about it.
-        way_out: &'static str,
+        /// What it should have been; `None` is a folder.
+        link: Option<Link>,
     },
     /// A file that cannot be looked at.
     #[error("cannot look at {}: {source}", path.display())]
@@ -262,14 +262,14 @@ impl Sorting {
         fs::create_dir_all(path).map_err(|source| SortError::Make {
             path: path.to_owned(),
             source,
-            way_out: "; name another folder with --sort-into",
+            link: None,
         })
     }
 
     fn make(&self, source: &Path, target: &Path) -> Result<(), SortError> {
-        let (made, way_out) = match self.link {
-            Link::Sym => (symbolic_link(source, target), "; use --link copy"),
-            Link::Hard => (fs::hard_link(source, target), "; use --link copy or --link sym"),
+        let made = match self.link {
+            Link::Sym => symbolic_link(source, target),
+            Link::Hard => fs::hard_link(source, target),
             Link::Copy => return copy(source, target),
         };
         made.map_err(|error| match error.kind() {
@@ -281,7 +281,7 @@ impl Sorting {
             _ => SortError::Make {
                 path: target.to_owned(),
                 source: error,
-                way_out,
+                link: Some(self.link),
             },
         })
     }

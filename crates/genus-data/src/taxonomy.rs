@@ -343,7 +343,7 @@ fn assemble(folder: &Path, file: File) -> Result<(Taxonomy, Origin), DataError> 
         .map(|entry| {
             let kind = match entry.kind.as_str() {
                 "known" => Kind::Known,
-                "new" => Kind::New,
+                "new" => Kind::Novel,
                 other => {
                     let problem = format!("category `{}` is of kind `{other}`, not known or new", entry.name);
                     return Err(wrong(&toml_path, problem));
@@ -380,11 +380,7 @@ fn assemble(folder: &Path, file: File) -> Result<(Taxonomy, Origin), DataError> 
 /// The bytes of a file that has to be there.
 fn read_named(path: &Path, most: u64) -> Result<Vec<u8>, DataError> {
     read_whole(path, most).map_err(|source| match source.kind() {
-        std::io::ErrorKind::NotFound => DataError::Malformed {
-            path: path.to_owned(),
-            problem: "there is no such file; `genus discover … --out DIR` makes the folder that belongs here"
-                .to_owned(),
-        },
+        std::io::ErrorKind::NotFound => DataError::NoTaxonomy { path: path.to_owned() },
         _ => DataError::Read {
             path: path.to_owned(),
             source,

@@ -66,11 +66,11 @@ const fn judged(mut row: AssignmentRow, probability: f32, unsure: bool) -> Assig
 
 const ROWS: [AssignmentRow; 6] = [
     plain("a", "cat", Kind::Known, 0.987_654_3, 0.5),
-    plain("b,c", "new \"1\"", Kind::New, -0.25, 1e-9),
+    plain("b,c", "new \"1\"", Kind::Novel, -0.25, 1e-9),
     plain("日本\nx", "dog", Kind::Known, 1.0, -1e-9),
-    plain("d", "", Kind::New, f32::NAN, f32::INFINITY),
+    plain("d", "", Kind::Novel, f32::NAN, f32::INFINITY),
     judged(plain("e", "cat", Kind::Known, 0.5, 0.25), 0.875, false),
-    judged(plain("f", "new-1", Kind::New, 0.5, 0.25), 0.125, true),
+    judged(plain("f", "new-1", Kind::Novel, 0.5, 0.25), 0.125, true),
 ];
 
 fn write_all(mut writer: AssignmentWriter) {
@@ -125,7 +125,7 @@ fn parquet_holds_the_columns() {
     // More than one batch.
     let count = 20_000;
     for row in 0..count {
-        let kind = if row % 2 == 0 { Kind::Known } else { Kind::New };
+        let kind = if row % 2 == 0 { Kind::Known } else { Kind::Novel };
         let id = format!("item {row}");
         let plain = plain(&id, "cat", kind, row as f32, 0.5);
         let row = if row % 3 == 0 { judged(plain, 0.25, true) } else { plain };
@@ -233,7 +233,7 @@ fn formulas_are_texts_where_a_spreadsheet_reads_them() {
             .unwrap()
             .for_spreadsheets(wanted);
         for name in names {
-            writer.write(&plain(name, name, Kind::New, 0.5, 0.5)).unwrap();
+            writer.write(&plain(name, name, Kind::Novel, 0.5, 0.5)).unwrap();
         }
         writer.finish().unwrap();
         let bytes = shared.0.lock().unwrap().clone();

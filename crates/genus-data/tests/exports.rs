@@ -30,8 +30,8 @@ fn item(folder: &Path, id: &str, category: &str, kind: Kind, probability: Option
 fn items(folder: &Path) -> Vec<SortedItem> {
     vec![
         item(folder, "a & b #1.jpg", "a \"quoted\" <class>", Kind::Known, Some(0.75)),
-        item(folder, "sub/é 50%.jpg", "new-1", Kind::New, Some(0.25)),
-        item(folder, "sub/c.png", "new-1", Kind::New, None),
+        item(folder, "sub/é 50%.jpg", "new-1", Kind::Novel, Some(0.25)),
+        item(folder, "sub/c.png", "new-1", Kind::Novel, None),
     ]
 }
 

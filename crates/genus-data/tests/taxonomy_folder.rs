@@ -37,7 +37,7 @@ fn folder_of(contents: &Contents) -> tempfile::TempDir {
 fn taxonomy(categories: u64) -> Taxonomy {
     let entries = (0..categories).map(|at| TaxonomyEntry {
         name: format!("category {at}"),
-        kind: Kind::New,
+        kind: Kind::Novel,
         items: at,
     });
     let values = (0..3 * categories).map(|value| value as f32 + 1.0).collect();

@@ -59,10 +59,16 @@ pub fn attend(isa: Isa, head: Head, wanted: usize, workspace: &mut Workspace, ou
     if wanted == 0 || width == 0 {
         return;
     }
-    let furthest = head.query.max(head.key).max(head.value) + width;
-    assert!(
-        wanted <= tokens && (tokens - 1) * stride + furthest <= values.len() && out.len() >= wanted * isa.words(width)
-    );
+    assert!(wanted <= tokens, "as many tokens as are wanted");
+    // Pointers rely on these sizes, so that none may wrap.
+    let furthest = head.query.max(head.key).max(head.value).checked_add(width);
+    let last = (tokens - 1).checked_mul(stride);
+    let end = last
+        .zip(furthest)
+        .and_then(|(last, furthest)| last.checked_add(furthest));
+    assert!(end.is_some_and(|end| end <= values.len()), "the tokens");
+    let rows = wanted.checked_mul(isa.words(width));
+    assert!(rows.is_some_and(|rows| rows <= out.len()), "the result");
     with_simd(
         isa,
         Attend {
@@ -89,14 +95,16 @@ impl Work for Attend<'_> {
         } = self.head;
         let (panel, words) = (2 * S::LANES, self.words);
         let (columns, wide) = (tokens.next_multiple_of(panel), width.next_multiple_of(panel));
+        // Tokens may overlap, so that the packed ones can be far more than what they are packed from.
+        let (key_values, value_values) = (columns.checked_mul(width), tokens.checked_mul(wide));
         let Workspace {
             keys,
             values,
             scores,
             mixed,
         } = self.workspace;
-        keys.reserve(columns * width);
-        values.reserve(tokens * wide);
+        keys.reserve(key_values.expect("the keys can be addressed"));
+        values.reserve(value_values.expect("the values can be addressed"));
         // An odd number of lines, so that rows do not share sets of the cache.
         let score_stride = columns.next_multiple_of(32) + 16;
         scores.reserve(S::Single::ROWS * score_stride);

@@ -30,8 +30,9 @@ pub struct Square {
 }
 
 impl Square {
-    fn len(&self) -> usize {
-        self.side * self.side * self.channels
+    /// The numbers of the map, or `None` beyond what a `usize` holds: pointers rely on it.
+    fn len(&self) -> Option<usize> {
+        self.side.checked_mul(self.side)?.checked_mul(self.channels)
     }
 }
 
@@ -51,9 +52,13 @@ struct Line<'a> {
 
 impl Depthwise {
     /// From the kernels, channel by channel.
+    ///
+    /// # Panics
+    /// When there is not one kernel a channel.
     pub fn new(isa: Isa, kernel: usize, stride: usize, weights: &[f32], bias: &[f32], activation: Activation) -> Self {
         let channels = bias.len().next_multiple_of(isa.lanes());
-        let taps = kernel * kernel;
+        let taps = kernel.checked_mul(kernel).expect("the kernel can be addressed");
+        assert_eq!(Some(weights.len()), taps.checked_mul(bias.len()), "a kernel a channel");
         let mut values = Buffer::zeros(taps * channels);
         for (channel, kernel) in weights.chunks_exact(taps).enumerate() {
             for (tap, &weight) in kernel.iter().enumerate() {
@@ -79,8 +84,18 @@ impl Depthwise {
     /// When a slice is too short, or a map too narrow for the channels.
     pub fn run(&self, input: &[f32], from: Square, before: usize, out: &mut [f32], to: Square) {
         assert!(from.channels >= self.channels && to.channels >= self.channels);
-        assert!(input.len() >= from.len() && to.side > 0);
-        let lines = out[..to.len()].par_chunks_mut(to.side * to.channels).enumerate();
+        assert!(from.len().is_some_and(|len| len <= input.len()), "the map");
+        let room = to.len().filter(|&len| len <= out.len() && len > 0).expect("the result");
+        // Where a kernel begins and ends is counted from the first pixel, before which there is a margin.
+        let furthest = (to.side - 1).checked_mul(self.stride);
+        let furthest = furthest.and_then(|start| start.checked_add(self.kernel));
+        assert!(
+            [furthest, Some(before), Some(from.side)]
+                .iter()
+                .all(|place| place.is_some_and(|at| isize::try_from(at).is_ok())),
+            "the places of the kernel"
+        );
+        let lines = out[..room].par_chunks_mut(to.side * to.channels).enumerate();
         lines.for_each(|(y, out)| {
             let line = Line {
                 depthwise: self,

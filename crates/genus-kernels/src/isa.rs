@@ -106,14 +106,11 @@ impl Isa {
         Isa::ALL.into_iter().find(fits).ok_or(IsaError::NoBf16)
     }
 
-    /// What `GENUS_ISA` names, or else the best of a precision. Where neither is given, a network that can be computed in `bf16` is
-    /// on AMX, which is many times as fast; everything else is computed in f32.
-    pub fn from_env(precision: Option<Precision>, bf16: bool) -> Result<Self, IsaError> {
+    /// What `GENUS_ISA` names, or else the best of a precision. Where neither is given it is f32: the features of an image must
+    /// not depend on the machine that computes them.
+    pub fn from_env(precision: Option<Precision>) -> Result<Self, IsaError> {
         let Some(name) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) else {
-            return match precision {
-                None if bf16 && Isa::Amx.is_available() => Ok(Isa::Amx),
-                _ => Self::best(precision.unwrap_or_default()),
-            };
+            return Self::best(precision.unwrap_or_default());
         };
         let isa: Self = name.to_string_lossy().parse()?;
         if !isa.is_available() {

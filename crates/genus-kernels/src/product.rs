@@ -34,9 +34,15 @@ impl Packed {
     /// Packs the values of a matrix that has a column for every bias and `pieces` of `len` rows: `value(row, column)`.
     ///
     /// The left side's terms come in the same pieces, each filled up with zeros to whole words.
+    ///
+    /// # Panics
+    /// When there is no memory for so large a matrix.
     pub fn new(isa: Isa, [pieces, len]: [usize; 2], bias: &[f32], value: impl Fn(usize, usize) -> f32) -> Self {
         let (lanes, columns, words) = (isa.lanes(), bias.len(), isa.words(len));
-        let (width, depth) = (columns.next_multiple_of(lanes), pieces * words);
+        let (width, depth) = (columns.next_multiple_of(lanes), pieces.checked_mul(words));
+        let (depth, size) = depth
+            .and_then(|depth| Some((depth, depth.checked_mul(width)?)))
+            .expect("the matrix can be addressed");
         let word = |k: usize, column: usize| match isa.precision() {
             Precision::F32 => value(k, column),
             Precision::Bf16 => {
@@ -48,7 +54,7 @@ impl Packed {
                 f32::from_bits(term(at) | term(at + 1) << 16)
             }
         };
-        let mut values = Buffer::zeros(depth * width);
+        let mut values = Buffer::zeros(size);
         for panel in 0..columns.div_ceil(2 * lanes) {
             let (first, registers) = panels(columns, lanes)(panel);
             let wide = registers * lanes;
@@ -101,6 +107,14 @@ impl Place {
 
     fn at(&self, line: usize, row: usize) -> usize {
         self.start + line * self.line + row * self.row
+    }
+
+    /// One past the last value of `lines` × `per_line` rows of `width`, or `None` beyond what a `usize` holds. Pointers rely on
+    /// it, so that nothing may wrap; where it is `Some`, nothing that [`at`](Self::at) computes for those rows does.
+    fn end(&self, [lines, per_line]: [usize; 2], width: usize) -> Option<usize> {
+        let line = lines.checked_sub(1)?.checked_mul(self.line)?;
+        let row = per_line.checked_sub(1)?.checked_mul(self.row)?;
+        self.start.checked_add(line)?.checked_add(row)?.checked_add(width)
     }
 }
 
@@ -223,16 +237,23 @@ pub fn product(
         Activation::Gelu if right.isa.precision() == Precision::Bf16 => right.columns.div_ceil(2 * lanes) * lanes,
         _ => right.columns.next_multiple_of(lanes),
     };
-    let last = |place: &Place| place.at(lines - 1, per_line - 1);
-    let furthest = left.offsets.iter().max().copied().unwrap_or(0) + left.len;
-    assert_eq!(right.depth, left.offsets.len() * left.len, "the terms of both sides");
+    let fits = |values: &[f32], place: &Place, width: usize| {
+        let end = place.end([lines, per_line], width);
+        end.is_some_and(|end| end <= values.len())
+    };
+    let furthest = left.offsets.iter().max().copied().unwrap_or(0).checked_add(left.len);
+    let terms = left.offsets.len().checked_mul(left.len);
+    assert_eq!(Some(right.depth), terms, "the terms of both sides");
     assert!(left.len.is_multiple_of(right.isa.words(1)), "pieces are of whole words");
     assert!(
         activation != Activation::Gelu || matches!(add, Add::Nothing),
         "words are not numbers"
     );
-    assert!(last(&left.place) + furthest <= left.values.len(), "the left side");
-    assert!(last(&out_place) + width <= out.len(), "the result");
+    assert!(
+        furthest.is_some_and(|furthest| fits(left.values, &left.place, furthest)),
+        "the left side"
+    );
+    assert!(fits(out, &out_place, width), "the result");
     let apart = |stride: usize, count: usize, length: usize| count == 1 || stride >= length;
     assert!(
         apart(out_place.row, per_line, width) && apart(out_place.line, lines, (per_line - 1) * out_place.row + width),
@@ -243,7 +264,7 @@ pub fn product(
         Add::Nothing => (std::ptr::null(), Place::default()),
         Add::Out => (out.cast_const(), out_place),
         Add::From(values, place) => {
-            assert!(last(&place) + width <= values.len(), "what is added");
+            assert!(fits(values, &place, width), "what is added");
             (values.as_ptr(), place)
         }
     };

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use genus_core::{Calibration, CalibrationSettings};
 
-use crate::{Bench, Dataset, LabError, Progress};
+use crate::{Bench, Dataset, LabError};
+use genus::{Length, Progress};
 
 /// The calibrations of a data set, each made once.
 pub(crate) struct Calibrations<'a> {
@@ -50,9 +51,10 @@ impl<'a> Calibrations<'a> {
         method: &str,
         settings: CalibrationSettings,
     ) -> Result<Arc<Calibration>, LabError> {
-        self.find(method, settings)?.map_err(|problem| {
-            let problem = format!("{problem}; name base classes in a split (--split)");
-            self.failed(method, problem)
+        self.find(method, settings)?.map_err(|problem| LabError::NoBaseClasses {
+            data: self.data.name().to_owned(),
+            method: method.to_owned(),
+            problem,
         })
     }
 
@@ -97,7 +99,7 @@ impl<'a> Calibrations<'a> {
         if self.data.base().classes().is_empty() {
             return Err("no base classes".to_owned());
         }
-        self.progress.start("calibration", 1);
+        self.progress.start("calibration", Length::Steps(1));
         let (rows, labels) = self.data.base_rows();
         let made = Calibration::fit(&self.data.features().select(&rows), &labels, settings);
         self.progress.step();

@@ -11,9 +11,11 @@ use crate::baselines::{
     Ocd, OcdError, OcdTraining, SimGcd, SimGcdError, SimGcdTrainer, SupportCode, train_on_features,
 };
 use crate::calibrations::Calibrations;
-use crate::training::{TrainingError, load_head, save_head};
+use crate::key;
 use crate::trial::{Mode, Trial};
-use crate::{Bench, Dataset, LabError, Progress};
+use crate::{Bench, Dataset, ImageRows, LabError};
+use genus::Progress;
+use genus::training::{TrainingError, load_head, save_head};
 
 /// What follows the name of a method that is run on the features of the calibrated space.
 pub(crate) const CALIBRATED_FEATURES: &str = ", calibrated features";
@@ -78,6 +80,13 @@ impl Contender {
             Ocd::NAME | Ocd::RADIUS_NAME => {
                 let classes = data.base().classes().len() + data.pool().classes().len();
                 let (method, training) = Ocd::parse(spec, classes).map_err(MethodError::from)?;
+                if let Some(problem) = Self::cannot_learn(data) {
+                    return Err(LabError::NoBaseClasses {
+                        data: data.name().to_owned(),
+                        method: name.to_owned(),
+                        problem: problem.to_owned(),
+                    });
+                }
                 let codes = codes(data, training, bench, progress).map_err(learning)?;
                 Kind::Ocd(method, codes)
             }
@@ -85,7 +94,13 @@ impl Contender {
                 let method = SimGcd::from_parameters(parameters).map_err(MethodError::from)?;
                 match method.blocks {
                     0 => Kind::SimGcd(method),
-                    _ => Kind::SimGcdBlocks(Box::new(network(&method, data, bench).map_err(learning)?)),
+                    _ => {
+                        let images = data.images().ok_or_else(|| LabError::NoImages {
+                            data: data.name().to_owned(),
+                            method: name.to_owned(),
+                        })?;
+                        Kind::SimGcdBlocks(Box::new(network(&method, data, images, bench).map_err(learning)?))
+                    }
                 }
             }
             _ => Kind::Core(method(spec, bench, calibrations)?),
@@ -118,7 +133,7 @@ impl Contender {
     /// Why no method can learn from a data set, if so.
     pub(crate) fn cannot_learn(data: &Dataset) -> Option<&'static str> {
         (data.base().classes().is_empty() && data.codes().is_none())
-            .then_some("it learns from base classes, and there are none; name them in a split (--split)")
+            .then_some("it learns from base classes, and there are none")
     }
 
     /// The text that it was built from.
@@ -209,10 +224,7 @@ fn method(spec: &str, bench: &Bench, calibrations: &mut Calibrations) -> Result<
 }
 
 /// Prepares SimGCD's training of a network on the images of a data set.
-fn network(method: &SimGcd, data: &Dataset, bench: &Bench) -> Result<Network, String> {
-    let Some(images) = data.images() else {
-        return Err("to train blocks of a network it needs images; name them with --images or --data".to_owned());
-    };
+fn network(method: &SimGcd, data: &Dataset, images: &ImageRows, bench: &Bench) -> Result<Network, String> {
     let weights = read_weights(&images.weights).map_err(|e| e.to_string())?;
     let architecture = images.encoder.architecture;
     let classes = bench.shape.way.saturating_add(bench.shape.new);
@@ -347,11 +359,7 @@ fn codes(data: &Dataset, training: OcdTraining, bench: &Bench, progress: &dyn Pr
     if let Some((features, head)) = data.codes() {
         return finish(head.clone(), features);
     }
-    if let Some(problem) = Contender::cannot_learn(data) {
-        return Err(problem.to_owned());
-    }
-    let key = format!("{} {training:?} {}", data.fingerprint(), bench.seed);
-    let key = blake3::hash(key.as_bytes()).to_hex();
+    let key = key::of_head(data, &training, bench.seed);
     let kept = bench
         .heads
         .as_ref()

@@ -39,7 +39,7 @@ impl DigitsTask {
         let episode = drawn.map_err(|source| LabError::Episode {
             data: data.to_owned(),
             source,
-            hint: "",
+            tail: false,
         })?;
         let features = centred(&set.pixels);
         let names: Vec<&str> = episode

@@ -1,7 +1,6 @@
 //! What the paper measures, each as a list of settings to run.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,10 +14,11 @@ use crate::piles::{PileKind, PileSettings, in_bursts};
 use crate::report::{Report, Run, Settings};
 use crate::streams::StreamSettings;
 use crate::trial::{Mode, Outcome, Trial};
-use crate::{Dataset, LabError, Progress};
+use crate::{Dataset, LabError};
+use genus::{Length, Progress};
 
 /// What every experiment needs to know.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Bench {
     /// The shape of an episode, where the experiment does not vary it.
     pub shape: Shape,
@@ -53,30 +53,6 @@ impl Default for Bench {
             heads: None,
             calibration: None,
         }
-    }
-}
-
-impl fmt::Debug for Bench {
-    /// The folder of a study knows its reports by this text, so what is not asked for is not in it: reports from before it
-    /// could be are found again.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = f.debug_struct("Bench");
-        text.field("shape", &self.shape)
-            .field("episodes", &self.episodes)
-            .field("seed", &self.seed)
-            .field("methods", &self.methods)
-            .field("prototypes", &self.prototypes)
-            .field("short_classes", &self.short_classes)
-            .field("heads", &self.heads);
-        if self.pile != Pile::default() {
-            text.field("pile", &self.pile);
-        }
-        if let Some(calibration) = &self.calibration {
-            // Thousands of numbers, which a hash stands for.
-            let hash = blake3::hash(format!("{calibration:?}").as_bytes()).to_hex();
-            text.field("calibration", &hash.as_str());
-        }
-        text.finish()
     }
 }
 
@@ -255,7 +231,7 @@ impl Bench {
         }
         notes.extend(calibrations.notes());
         let steps = self.episodes.saturating_mul(series.len() as u64);
-        progress.start("episodes", steps);
+        progress.start("episodes", Length::Steps(steps));
         let mut runs = Vec::new();
         for series in &series {
             runs.extend(self.run_series(data, experiment, series, &contenders, progress, &mut notes)?);
@@ -482,22 +458,10 @@ impl Bench {
     }
 
     pub(crate) fn cannot_draw(&self, data: &Dataset, source: EpisodeError) -> LabError {
-        let hint = match source {
-            EpisodeError::TooFewItems { .. } if self.pile.tail.is_some() => {
-                "; let the tail end earlier (--tail LOW-HIGH), ask for fewer examples, or leave such classes out with \
-                 --short-classes skip"
-            }
-            EpisodeError::TooFewItems { .. } => {
-                "; ask for fewer queries or examples, or leave such classes out with --short-classes skip"
-            }
-            EpisodeError::TooFewClasses { .. } => "; ask for fewer known or new classes",
-            EpisodeError::TooFewForOutliers { .. } => "; ask for fewer outliers, or for fewer known or new classes",
-            _ => "",
-        };
         LabError::Episode {
             data: data.name().to_owned(),
             source,
-            hint,
+            tail: self.pile.tail.is_some(),
         }
     }
 }

@@ -30,7 +30,6 @@
 //! ```
 
 mod baselines;
-mod batches;
 mod calibrations;
 mod charts;
 mod contender;
@@ -39,15 +38,14 @@ mod dataset;
 mod digits;
 mod experiment;
 pub mod figures;
+mod key;
 mod machine;
 mod paper;
 mod piles;
 mod plot;
 mod report;
-mod source;
 mod streams;
 mod study;
-pub mod training;
 mod trial;
 
 use thiserror::Error;
@@ -61,6 +59,7 @@ pub use counts::Counts;
 pub use dataset::{ClassLists, Dataset, ImageRows};
 pub use digits::{DigitsResult, DigitsTask};
 pub use experiment::{Bench, Experiment, LargeSettings};
+pub use genus::{Length, Progress, Silent};
 pub use machine::Machine;
 pub use paper::{PaperCell, PaperCounts, Place, paper_cell, paper_counts};
 pub use piles::{PileSettings, Varied};
@@ -68,25 +67,8 @@ pub use report::{
     AccuracySummary, Categories, EpisodeFigures, Interval, KnownOrNew, OtherMetrics, PileReport, Report, Run, Settings,
     StreamReport, SurenessReport, TailReport, TradeOff, UnsureShares, figures_page,
 };
-pub use source::image_source;
 pub use streams::StreamSettings;
 pub use study::{ALPHAS, QUERIES, Study, THRESHOLDS};
-
-/// Hears how far a long run has come. Called from several threads.
-pub trait Progress: Sync {
-    /// Something begins, and has so many steps; whatever began before is over.
-    fn start(&self, what: &str, steps: u64);
-    /// One step is done.
-    fn step(&self);
-}
-
-/// Hears nothing.
-pub struct Silent;
-
-impl Progress for Silent {
-    fn start(&self, _what: &str, _steps: u64) {}
-    fn step(&self) {}
-}
 
 /// Why an experiment cannot be run.
 #[derive(Debug, Error)]
@@ -96,14 +78,14 @@ pub enum LabError {
     #[error(transparent)]
     Data(#[from] genus_data::DataError),
     /// The data cannot give such episodes.
-    #[error("{data}: {source}{hint}")]
+    #[error("{data}: {source}")]
     Episode {
         /// The data set.
         data: String,
         /// What is wrong.
         source: genus_core::episode::EpisodeError,
-        /// The way out.
-        hint: &'static str,
+        /// Whether a long tail was asked for.
+        tail: bool,
     },
     /// An experiment has no use for a tail or outliers.
     #[error("{experiment}: {problem}")]
@@ -125,6 +107,24 @@ pub enum LabError {
         episode: u64,
         /// What is wrong.
         source: genus_core::DiscoverError,
+    },
+    /// A method learns from base classes, and there are none.
+    #[error("{data}: {method}: {problem}")]
+    NoBaseClasses {
+        /// The data set.
+        data: String,
+        /// The method.
+        method: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A baseline trains a network, and there are no images.
+    #[error("{data}: {method}: to train blocks of a network it needs images")]
+    NoImages {
+        /// The data set.
+        data: String,
+        /// The method.
+        method: String,
     },
     /// A baseline cannot be trained on a data set.
     #[error("{data}: {method}: {problem}")]

@@ -13,7 +13,8 @@ use crate::contender::Contender;
 use crate::figures::{Confusion, MapGrid, MapPanel, MapRow};
 use crate::report::{in_words, outliers_in_words};
 use crate::trial::{Mode, Trial};
-use crate::{Bench, Dataset, LabError, Progress};
+use crate::{Bench, Dataset, LabError};
+use genus::{Length, Progress};
 
 /// The methods of the paper's figure.
 const METHODS: [&str; 3] = ["ukc", "shc", "rankstat"];
@@ -41,7 +42,7 @@ impl Bench {
             .clone()
             .with_at_least(self.pile.items(self.shape), self.short_classes)
             .map_err(|source| self.cannot_draw(data, source))?;
-        progress.start("episodes", self.episodes);
+        progress.start("episodes", Length::Steps(self.episodes));
         let mut rows = Vec::new();
         let mut figures = Vec::new();
         for number in 0..self.episodes {

@@ -12,7 +12,8 @@ use crate::contender::Contender;
 use crate::experiment::Series;
 use crate::report::{Report, Run, Settings};
 use crate::trial::{Mode, Outcome, Trial, judge_clusters};
-use crate::{Bench, Dataset, Experiment, LabError, Progress};
+use crate::{Bench, Dataset, Experiment, LabError};
+use genus::{Length, Progress};
 
 /// The stream of random numbers that orders are drawn from.
 const ORDER: u64 = 0x73;
@@ -88,7 +89,7 @@ impl Bench {
         }
         let orders = settings.orders.max(1);
         let total = self.episodes.saturating_mul(orders);
-        progress.start("orders", total);
+        progress.start("orders", Length::Steps(total));
         let one = |number| -> Result<Vec<Look>, LabError> {
             let pile = self
                 .in_order(&pool, number / orders, number)

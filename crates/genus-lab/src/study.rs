@@ -11,9 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::charts::Figure;
 use crate::counts::Counts;
+use crate::key;
 use crate::machine::Machine;
 use crate::report::{Block, Page, Report};
-use crate::{Bench, Dataset, Experiment, LabError, LargeSettings, Progress};
+use crate::{Bench, Dataset, Experiment, LabError, LargeSettings};
+use genus::{Length, Progress};
 
 /// The numbers of queries that are tried, as far as the data goes.
 pub const QUERIES: [usize; 7] = [1, 5, 10, 15, 20, 25, 30];
@@ -188,19 +190,7 @@ impl Study {
         progress: &dyn Progress,
     ) -> Result<Option<Report>, LabError> {
         let path = self.folder.join(folder).join(format!("{name}.json"));
-        let text = format!(
-            "{} {bench:?} {experiment:?} {} {:?}",
-            data.fingerprint(),
-            env!("CARGO_PKG_VERSION"),
-            data.set()
-        );
-        let text = format!(
-            "{text} {} {:?}{}",
-            data.name(),
-            data.encoder(),
-            gained(bench, experiment)
-        );
-        let key = blake3::hash(text.as_bytes()).to_hex().to_string();
+        let key = key::of_report(data, bench, experiment);
         let before = read_whole(&path, MOST_TEXT)
             .ok()
             .and_then(|text| serde_json::from_slice::<Kept>(&text).ok());
@@ -212,7 +202,7 @@ impl Study {
         match bench.run(data, experiment, &Named(progress, &what)) {
             Ok(report) => {
                 let kept = Kept { key, report };
-                let json = serde_json::to_string_pretty(&kept).unwrap_or_default();
+                let json = serde_json::to_string_pretty(&kept).expect("a report has a JSON form");
                 write_file(&path, &json)?;
                 self.run += 1;
                 Ok(Some(kept.report))
@@ -356,27 +346,13 @@ impl Experiment {
 struct Named<'a>(&'a dyn Progress, &'a str);
 
 impl Progress for Named<'_> {
-    fn start(&self, what: &str, steps: u64) {
-        self.0.start(&format!("{}: {what}", self.1), steps);
+    fn start(&self, stage: &str, length: Length) {
+        self.0.start(&format!("{}: {stage}", self.1), length);
     }
 
-    fn step(&self) {
-        self.0.step();
+    fn advance(&self, steps: u64) {
+        self.0.advance(steps);
     }
-}
-
-/// What reports of an experiment have gained since they were first kept, so that one from before is not taken for one of now:
-/// a method in the usual list, figures for every method. Of the others nothing is said, and they are found again.
-fn gained(bench: &Bench, experiment: &Experiment) -> String {
-    let usual = experiment.methods();
-    let mut text = String::new();
-    if bench.methods.is_empty() && usual.contains(&"calibrated") {
-        let _ = write!(text, " {usual:?}");
-    }
-    if matches!(experiment, Experiment::RealTime) {
-        text += " auroc";
-    }
-    text
 }
 
 /// A name that can be part of a file's.

@@ -205,7 +205,7 @@ impl<'a> Trial<'a> {
                 refine,
             } => {
                 let two_step = TwoStep {
-                    method: ByReference(method),
+                    method,
                     subset: subset.clone(),
                     centre_norm: *centre_norm,
                     refine: *refine,
@@ -353,14 +353,6 @@ fn unsure(discovery: &Discovery, belonging: usize) -> Option<Unsure> {
         outliers: share(outliers),
         others: share(others),
     })
-}
-
-struct ByReference<'a>(&'a Method);
-
-impl Discover for ByReference<'_> {
-    fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
-        self.0.discover(task)
-    }
 }
 
 /// Every query in a task of its own, for methods without a closed form.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use genus_core::Features;
 use genus_core::rng::Rng;
-use genus_lab::{CodeRadius, Ocd, OcdError, OcdTraining, Progress, Silent, SupportCode, train_on_features};
+use genus_lab::{CodeRadius, Length, Ocd, OcdError, OcdTraining, Progress, Silent, SupportCode, train_on_features};
 use genus_vision::train::{HashSettings, HashShape};
 use proptest::prelude::*;
 
@@ -209,12 +209,13 @@ struct Count {
 }
 
 impl Progress for Count {
-    fn start(&self, _what: &str, steps: u64) {
+    fn start(&self, _stage: &str, length: Length) {
+        let Length::Steps(steps) = length else { return };
         self.of.store(steps, Ordering::Relaxed);
     }
 
-    fn step(&self) {
-        self.steps.fetch_add(1, Ordering::Relaxed);
+    fn advance(&self, steps: u64) {
+        self.steps.fetch_add(steps, Ordering::Relaxed);
     }
 }
 

@@ -212,7 +212,7 @@ fn report(shape: &Shape) -> Result<Report, Box<dyn std::error::Error>> {
                 .get(at)
                 .cloned()
                 .unwrap_or_else(|| format!("new-{}", at + 1 - shape.known)),
-            kind: if at < shape.known { Kind::Known } else { Kind::New },
+            kind: if at < shape.known { Kind::Known } else { Kind::Novel },
             items: own.iter().filter(|&&category| category == at).count() as u64 * shape.total / shape.items as u64,
             unsure: unsure[at],
         })

@@ -45,8 +45,7 @@ pub(crate) fn blocks(report: &Report) -> String {
 }
 
 fn block(blocks: &mut String, id: &str, value: &impl Serialize) {
-    // These values are made of strings, numbers and lists: they always have a JSON form.
-    let json = serde_json::to_string(value).unwrap_or_default();
+    let json = serde_json::to_string(value).expect("strings, numbers and lists have a JSON form");
     let _ = writeln!(
         blocks,
         "<script type=\"application/json\" id=\"{id}\">{}</script>",
@@ -182,7 +181,7 @@ fn why(report: &Report) -> Value {
             let items = report.items.iter().filter(|item| kind(item, wanted));
             items.filter_map(|item| of(&item.score)).collect()
         };
-        histogram(&values(Kind::Known), &values(Kind::New))
+        histogram(&values(Kind::Known), &values(Kind::Novel))
     };
     json!({
         "tree": why.tree.as_ref().map(|tree| json!({

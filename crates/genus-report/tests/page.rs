@@ -55,7 +55,7 @@ fn small() -> Report {
         categories: vec![
             category("cat", Kind::Known, 3, 0),
             category("dog", Kind::Known, 1, 0),
-            category("new-1", Kind::New, 3, 1),
+            category("new-1", Kind::Novel, 3, 1),
         ],
         items: items.collect(),
         examples: vec![Example {
@@ -207,7 +207,7 @@ fn nothing_but_the_page_itself_may_run_or_be_fetched() {
 fn a_report_of_ten_thousand_images_is_under_forty_megabytes() {
     let mut report = Report {
         categories: (0..50)
-            .map(|at| category(&format!("new-{at}"), Kind::New, 200, 0))
+            .map(|at| category(&format!("new-{at}"), Kind::Novel, 200, 0))
             .collect(),
         items: (0..10_000)
             .map(|at| Item {

@@ -15,7 +15,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let isa = Isa::from_env(None, true)?;
+    let isa = Isa::from_env(None)?;
     if args == ["peak"] {
         println!("{}", serde_json::json!({ "isa": isa.name(), "flops": peak(isa) }));
         return Ok(());

@@ -7,7 +7,6 @@ use genus_core::ranges;
 use genus_kernels::{Isa, IsaError, Precision};
 use thiserror::Error;
 
-use crate::device::on_processor;
 use crate::image::{Filter, Transform};
 use crate::network_encoder::NetworkEncoder;
 use crate::networks::{Architecture, ArchitectureError, LiteKind, Positions, ResNetKind, VitShape};
@@ -419,8 +418,7 @@ impl EncoderSpec {
 
     /// What it runs on when a precision is asked for, or none: see [`Isa::from_env`].
     pub fn isa(&self, precision: Option<Precision>) -> Result<Isa, IsaError> {
-        let bf16 = on_processor() && matches!(self.architecture, Architecture::Vit { .. });
-        Isa::from_env(precision, bf16)
+        Isa::from_env(precision)
     }
 
     /// The encoder with the weights of a file, to run on `isa`; nothing else is read, and no network asked.

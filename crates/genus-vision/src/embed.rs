@@ -201,11 +201,20 @@ fn flush<E: From<EncodeError>>(
         })
         .collect();
     let features = encoder.encode(&pixels.concat())?;
-    let mut rows = features.chunks_exact(encoder.dim());
+    // Encoders are a public trait: one that gives other rows would shift the features of all images that follow.
+    if features.len() != pixels.len() * encoder.dim() {
+        return Err(EncodeError::Rows {
+            found: features.len(),
+            images: pixels.len(),
+            dim: encoder.dim(),
+        }
+        .into());
+    }
+    let mut rows = features.chunks_exact(encoder.dim().max(1));
     for (at, prepared) in waiting {
         let result = match prepared {
             Prepared::Pixels(content, _) => {
-                let row = rows.next().unwrap_or_default();
+                let row = rows.next().expect("there is a row an image");
                 memory.remember(&content, row);
                 Ok(row.to_vec())
             }

@@ -67,6 +67,16 @@ pub enum EncodeError {
     /// The network gave a number that is not finite.
     #[error("the network gave NaN or an infinite number; the weights are damaged or not meant for this architecture")]
     NotFinite,
+    /// The encoder did not give a row an image.
+    #[error("the encoder gave {found} values for {images} images, not {dim} each")]
+    Rows {
+        /// The number of values that it gave.
+        found: usize,
+        /// The number of images.
+        images: usize,
+        /// The number of features of an image.
+        dim: usize,
+    },
     /// The machine has too little left to read an image that may well be good.
     #[error("{}: {source}; close other programs, or raise the limits of this one (ulimit)", path.display())]
     Shortage {

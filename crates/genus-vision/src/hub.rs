@@ -41,7 +41,7 @@ pub enum HubError {
     },
     /// The hub cannot be asked.
     #[error(
-        "{reason}; download {url} on a machine that can, then put it at {} or pass --weights PATH",
+        "{reason}; download {url} on a machine that can, then put it at {}",
         .place.display()
     )]
     Unavailable {
@@ -70,7 +70,7 @@ pub enum HubError {
         url: String,
     },
     /// The hub answers, but not with a file.
-    #[error("{url}: {problem}; try again later, or download the file in another way and pass --weights PATH")]
+    #[error("{url}: {problem}; try again later")]
     Answer {
         /// What was asked for.
         url: String,

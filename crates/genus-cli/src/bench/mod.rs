@@ -9,6 +9,7 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Instant;
 
+use genus::{CacheChoice, CalibrationFile};
 use genus_core::episode::{Pile, Shape};
 use genus_data::AtomicFile;
 use genus_data::datasets::DatasetEntry;
@@ -20,11 +21,9 @@ use crate::args::{
     self, BenchCommand, BenchCommon, BenchSource, EpisodeBench, Global, HalfOptions, PilesBench, RunOptions,
     StreamBench, TrialOptions,
 };
-use crate::calibrate::Given;
 use crate::failure::Failure;
-use crate::images::cache_root;
-use crate::output;
 use crate::progress::Bar;
+use crate::say::print;
 use source::Trained;
 
 pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
@@ -49,7 +48,7 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             let settings = settings(trial, *query, episodes.episodes, global)?;
             let mut output = Output::open(&trial.run, &None)?;
             let start = Instant::now();
-            let parts = paper::transfer_parts(&runs, &sets, image_options, global)?;
+            let parts = paper::transfer_parts(&runs, &sets, &image_options.options(), global)?;
             let bar = Bar::new(global);
             let reports = parts
                 .iter()
@@ -101,7 +100,7 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             for figure in &figures {
                 let path = out.join(format!("{}.svg", figure.name));
                 write(Some(AtomicFile::create(&path)?), &figure.svg)?;
-                output::print(&format!("{}\n", path.display()))?;
+                print(&format!("{}\n", path.display()))?;
             }
             let title = format!("plot: {}", data.name());
             let lead = "Single episodes to look at: on the maps the truth stands beside what every method found, and the \
@@ -339,10 +338,10 @@ fn bench_of(run: &RunOptions, shape: Shape, episodes: NonZeroU64, global: &Globa
         seed: global.seed,
         methods: run.methods.clone(),
         prototypes: run.prototypes.kind,
-        heads: cache_root().ok().map(|root| root.join("heads")),
+        heads: CacheChoice::User.folder().ok().flatten().map(|root| root.join("heads")),
         calibration: match &run.calibration {
             None => None,
-            Some(path) => Some(Given::read(path)?.calibration),
+            Some(path) => Some(CalibrationFile::read(path)?.calibration),
         },
         ..Bench::default()
     };
@@ -373,7 +372,7 @@ impl Output {
         write(self.json.take(), &(report.json() + "\n"))?;
         write(self.svg.take(), &chart)?;
         write(self.page.take(), &report.page(&command_line::this()))?;
-        output::print(&report.markdown())?;
+        print(&report.markdown())?;
         if !global.quiet {
             print_times(&report, start);
         }

@@ -2,20 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
-use genus_core::episode::Shape;
+use genus::training::{Objective, TrainingError, TrainingSettings, trained_encoder};
+use genus::{CacheChoice, ImageOptions};
+use genus_core::episode::{Shape, ShortClasses};
 use genus_data::AtomicFile;
 use genus_data::datasets::{DATASETS, DatasetEntry, ImageSet, Images};
-use genus_lab::training::{TrainingError, trained_encoder};
 use genus_lab::{Bench, Counts, Dataset, Experiment, Study, paper_counts};
 
 use super::command_line;
 use super::source::{self, Trained, Wanted};
-use crate::args::{Args, Command, Global, PaperBench};
+use crate::args::{Global, PaperBench};
 use crate::failure::Failure;
-use crate::images::cache_root;
 use crate::progress::Bar;
-use crate::{output, train};
+use crate::say::print;
+use crate::train;
 
 /// The data sets of a list of names, or of the default.
 fn entries(names: &[String], usual: impl Fn(&DatasetEntry) -> bool) -> Result<Vec<&'static DatasetEntry>, Failure> {
@@ -62,7 +62,7 @@ pub(crate) fn data(root: &Path, names: &[String]) -> Result<(), Failure> {
             root.display()
         )));
     }
-    output::print(&text)
+    print(&text)
 }
 
 /// The folders of trainings by the data set that each was trained on.
@@ -87,13 +87,14 @@ pub(crate) fn trainings(texts: &[String]) -> Result<Vec<(&'static str, PathBuf)>
 /// `genus bench paper`: everything that the disk allows.
 pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
     let root = paper.data_root.path();
+    let images = paper.image_options.options();
     let bench = Bench {
         shape: Shape::default(),
         episodes: paper.episodes.episodes.get(),
         seed: global.seed,
         methods: paper.methods.clone(),
         short_classes: paper.short_classes,
-        heads: Some(cache_root()?.join("heads")),
+        heads: CacheChoice::User.folder()?.map(|root| root.join("heads")),
         ..Bench::default()
     };
     bench.check()?;
@@ -136,8 +137,8 @@ pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
         }
         let run = runs.iter().find(|(name, _)| *name == set.name);
         let options = match run {
-            Some((_, run)) => source::with_encoder(&paper.image_options, &run.display().to_string()),
-            None => paper.image_options.clone(),
+            Some((_, run)) => images.with_encoder(&run.display().to_string()),
+            None => images.clone(),
         };
         let wanted = Wanted {
             options: &options,
@@ -156,7 +157,7 @@ pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
         false => {
             let mut parts = Vec::new();
             for encoder in &paper.encoders {
-                let options = source::with_encoder(&paper.image_options, encoder);
+                let options = images.with_encoder(encoder);
                 for set in &sets {
                     let only = Wanted {
                         options: &options,
@@ -182,7 +183,7 @@ pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
             "no encoder was trained on one of the data sets; train them with --train, or name trainings with --trained",
         ),
         false => {
-            let parts = transfer_parts(&runs, &sets, &paper.image_options, global)?;
+            let parts = transfer_parts(&runs, &sets, &images, global)?;
             study.together("Transfer", "transfer", borrowed(&parts), &bar)?;
         }
     }
@@ -196,7 +197,7 @@ pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
         }
         say!("{new} experiments run, {before} were there already");
     }
-    output::print(&format!("{}\n", report.display()))
+    print(&format!("{}\n", report.display()))
 }
 
 type Part = (String, Dataset, Experiment);
@@ -211,13 +212,13 @@ fn borrowed(parts: &[Part]) -> impl Iterator<Item = (&str, &Dataset, &Experiment
 pub(crate) fn transfer_parts(
     runs: &[(&'static str, PathBuf)],
     sets: &[ImageSet],
-    options: &crate::args::ImageOptions,
+    options: &ImageOptions,
     global: &Global,
 ) -> Result<Vec<Part>, Failure> {
     let mut parts = Vec::new();
     for set in sets {
         for (trained_on, run) in runs {
-            let options = source::with_encoder(options, &run.display().to_string());
+            let options = options.with_encoder(&run.display().to_string());
             let wanted = Wanted {
                 options: &options,
                 views: 0,
@@ -245,30 +246,23 @@ fn train_on(name: &str, root: &Path, epochs: u64, paper: &PaperBench, global: &G
         Err(TrainingError::Unfinished { .. }) => true,
         Err(error) => return Err(error.into()),
     };
-    // The same as if the user had typed it.
-    let mut words: Vec<std::ffi::OsString> = vec!["genus".into(), "train".into()];
-    if begun {
-        words.extend(["--resume".into(), folder.clone().into()]);
-    } else {
-        words.extend(["--data".into(), name.into(), "--data-root".into(), root.into()]);
-        words.extend([
-            "--images".into(),
-            paper.images.to_string().into(),
-            "--out".into(),
-            folder.clone().into(),
-        ]);
-        words.extend(["--encoder".into(), paper.image_options.encoder.encoder.clone().into()]);
-        if let Some(weights) = &paper.image_options.encoder.weights {
-            words.extend(["--weights".into(), weights.into()]);
+    let settings = match begun {
+        true => None,
+        false => {
+            let (spec, weights) = paper.image_options.options().find_with_weights(&Bar::new(global))?;
+            Some(TrainingSettings {
+                images: train::absolute(root),
+                data: Some(name.to_owned()),
+                part: Some(paper.images.to_string()),
+                encoder: spec.to_string(),
+                weights: Some(train::absolute(&weights)),
+                skip_short_classes: paper.short_classes == ShortClasses::Skip,
+                epochs,
+                seed: global.seed,
+                ..TrainingSettings::usual(Objective::Contrast, false)
+            })
         }
-        words.extend(["--seed".into(), global.seed.to_string().into()]);
-        words.extend(["--epochs".into(), epochs.to_string().into()]);
-        words.extend(["--short-classes".into(), paper.short_classes.to_string().into()]);
-    }
-    match Args::try_parse_from(words).map(|args| args.command) {
-        Ok(Command::Train(arguments)) => train::run(&arguments, global)?,
-        Ok(_) => {}
-        Err(error) => return Err(Failure::Usage(error.to_string())),
-    }
+    };
+    train::run_in(settings, &folder, global)?;
     Ok(folder)
 }

@@ -1,18 +1,18 @@
 //! The data set of a bench: a feature file, images, or one of those that have a name.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use genus::training::{trained_encoder, trained_hash};
+use genus::{CalibrationFile, Embedder, ImageOptions, Items, image_source};
 use genus_data::datasets::{DatasetEntry, ImageSet, Images};
 use genus_data::{ImageList, Split, list_images, read_table};
-use genus_lab::training::{trained_encoder, trained_hash};
-use genus_lab::{ClassLists, Dataset, Experiment, ImageRows, Ocd, SimGcd, image_source};
+use genus_lab::{ClassLists, Dataset, Experiment, ImageRows, Ocd, SimGcd};
 use genus_vision::Augmented;
 
-use crate::args::{BenchSource, Global, ImageOptions};
-use crate::calibrate::Given;
+use crate::args::{BenchSource, Global};
 use crate::failure::Failure;
-use crate::images::{self, Embedder, Input};
+use crate::progress::Bar;
 
 /// How many augmented views the trained baselines see when nothing else is said, as in their papers.
 const VIEWS: usize = 2;
@@ -24,7 +24,7 @@ pub(crate) fn load(
     methods: Trained,
     global: &Global,
 ) -> Result<Dataset, Failure> {
-    load_by(source, &source.image_options, calibration, methods, global)
+    load_by(source, &source.image_options.options(), calibration, methods, global)
 }
 
 /// The same through another encoder.
@@ -35,7 +35,7 @@ pub(crate) fn load_with(
     methods: Trained,
     global: &Global,
 ) -> Result<Dataset, Failure> {
-    let options = with_encoder(&source.image_options, encoder);
+    let options = source.image_options.options().with_encoder(encoder);
     load_by(source, &options, calibration, methods, global)
 }
 
@@ -48,7 +48,7 @@ fn load_by(
 ) -> Result<Dataset, Failure> {
     let data = open(source, options, methods, global)?;
     if let Some(path) = calibration {
-        Given::read(path)?.check(Path::new(data.name()), data.features().dim(), data.encoder())?;
+        CalibrationFile::read(path)?.check(Path::new(data.name()), data.features().dim(), data.encoder())?;
     }
     Ok(data)
 }
@@ -103,7 +103,7 @@ fn open(source: &BenchSource, options: &ImageOptions, methods: Trained, global: 
         classes.dedup();
         Split::read(split)?.resolve(&classes, None)?;
     }
-    let read = |input: &Input| Dataset::read(input.path(), source.split.as_deref());
+    let read = |input: &Items| Dataset::read(input.path(), source.split.as_deref());
     let data = wanted
         .embedded(&list, images, read)?
         .called(images.display().to_string());
@@ -188,7 +188,7 @@ impl Wanted<'_> {
         &self,
         list: &ImageList,
         source: &Path,
-        read: impl FnOnce(&Input) -> Result<Dataset, genus_lab::LabError>,
+        read: impl FnOnce(&Items) -> Result<Dataset, genus_lab::LabError>,
     ) -> Result<Dataset, Failure> {
         // Looked at first: a wrong folder is to cost no time.
         let ocd = match self.ocd {
@@ -201,15 +201,12 @@ impl Wanted<'_> {
                 Some((run, head))
             }
         };
-        let mut embedder = Embedder::new(self.options, self.global);
+        let progress = Bar::new(self.global);
+        let mut embedder = Embedder::new(self.options, &progress);
         let input = embedder.embedded(list, source, None)?;
         let mut data = read(&input)?;
         if self.images {
-            let (encoder, weights) = images::find(&self.options.encoder)?;
-            let weights = match weights {
-                Some(path) => path,
-                None => images::fetch(&encoder, self.global)?,
-            };
+            let (encoder, weights) = self.options.find_with_weights(&progress)?;
             // Images that could not be read have no row.
             let by_id: BTreeMap<&str, _> = list.items.iter().map(|item| (&*item.id, item)).collect();
             let ids = read_table(input.path())?.table.ids;
@@ -231,22 +228,10 @@ impl Wanted<'_> {
         }
         data = data.with_views(views)?;
         if let Some((run, head)) = ocd {
-            let options = with_encoder(self.options, &run.display().to_string());
-            let input = Embedder::new(&options, self.global).embedded(list, source, None)?;
+            let options = self.options.with_encoder(&run.display().to_string());
+            let input = Embedder::new(&options, &progress).embedded(list, source, None)?;
             data = data.with_codes(read_table(input.path())?.table.features, head)?;
         }
         Ok(data)
     }
-}
-
-/// The same options for another encoder, which may come with its weights as in `resnet18@FILE`.
-pub(crate) fn with_encoder(options: &ImageOptions, encoder: &str) -> ImageOptions {
-    let mut options = options.clone();
-    let (name, weights) = match encoder.split_once('@') {
-        Some((name, weights)) if !Path::new(encoder).is_dir() => (name, Some(PathBuf::from(weights))),
-        _ => (encoder, None),
-    };
-    name.clone_into(&mut options.encoder.encoder);
-    options.encoder.weights = weights;
-    options
 }

@@ -133,14 +133,23 @@ fn the_listed_defaults_are_accepted() {
             break;
         }
         match line.strip_prefix("    ") {
-            Some(setting) => specs.push(format!("{method}:{}", setting.split_whitespace().next().unwrap())),
+            Some(setting) => {
+                let spec = format!("{method}:{}", setting.split_whitespace().next().unwrap());
+                specs.push((spec, setting.contains("in a bench")));
+            }
             None => method = line.split_whitespace().next().unwrap_or_default().to_owned(),
         }
     }
     assert!(specs.len() > 15, "{specs:?}");
-    for spec in specs {
+    for (spec, in_a_bench) in specs {
         let plain = spec.split(':').next().unwrap().to_owned();
         let run = |method: &str| folder.genus(&format!("discover --support support.csv --query pile.csv -m {method}"));
+        if in_a_bench {
+            let refused = run(&spec);
+            assert_eq!(refused.code, Some(2), "{spec}");
+            assert!(refused.stderr.contains("has no effect"), "{}", refused.stderr);
+            continue;
+        }
         assert_eq!(run(&spec).success().text(), run(&plain).success().text(), "{spec}");
     }
 }

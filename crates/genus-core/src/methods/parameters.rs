@@ -24,20 +24,20 @@ impl Parameter {
 }
 
 /// The parameters that a text sets for one method.
-#[derive(Debug)]
-pub struct Values<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Values {
     method: &'static str,
-    given: Vec<(&'a str, &'a str)>,
+    given: Vec<(String, String)>,
 }
 
-impl<'a> Values<'a> {
+impl Values {
     /// Splits `name=value` texts, which must name parameters of the method, each once.
-    pub fn parse(
+    pub fn parse<'a>(
         method: &'static str,
         known: &[Parameter],
         texts: impl Iterator<Item = &'a str>,
     ) -> Result<Self, ParameterError> {
-        let mut given: Vec<(&str, &str)> = Vec::new();
+        let mut given: Vec<(String, String)> = Vec::new();
         for text in texts {
             let (name, value) = text.split_once('=').unwrap_or((text, ""));
             if !known.iter().any(|parameter| parameter.name == name) {
@@ -49,7 +49,7 @@ impl<'a> Values<'a> {
                 };
                 return Err(ParameterError::new(method, name, value, &expected));
             }
-            if given.iter().any(|&(other, _)| other == name) {
+            if given.iter().any(|(other, _)| other == name) {
                 return Err(ParameterError::new(method, name, value, "it is given twice"));
             }
             // What is no whole number is for whoever takes the value.
@@ -58,16 +58,22 @@ impl<'a> Values<'a> {
             {
                 return Err(ParameterError::new(method, name, value, &error.to_string()));
             }
-            given.push((name, value));
+            given.push((name.to_owned(), value.to_owned()));
         }
         Ok(Self { method, given })
     }
 
+    /// The text of a parameter, if it was given.
+    pub(super) fn given(&self, name: &str) -> Option<&str> {
+        let found = self.given.iter().find(|(other, _)| other == name);
+        found.map(|(_, value)| &**value)
+    }
+
     /// The value of a parameter, or its default when it was not given.
     pub fn get<T: FromStr<Err: ToString>>(&self, name: &str, default: T) -> Result<T, ParameterError> {
-        match self.given.iter().find(|&&(other, _)| other == name) {
+        match self.given(name) {
             None => Ok(default),
-            Some((_, value)) => value
+            Some(value) => value
                 .parse()
                 .map_err(|e: T::Err| ParameterError::new(self.method, name, value, &e.to_string())),
         }
@@ -75,9 +81,9 @@ impl<'a> Values<'a> {
 
     /// The value of a parameter that may be absent or `none`.
     pub fn optional<T: FromStr<Err: ToString>>(&self, name: &str) -> Result<Option<T>, ParameterError> {
-        match self.given.iter().find(|&&(other, _)| other == name) {
-            None | Some((_, "none")) => Ok(None),
-            Some((_, value)) => value
+        match self.given(name) {
+            None | Some("none") => Ok(None),
+            Some(value) => value
                 .parse()
                 .map(Some)
                 .map_err(|e: T::Err| ParameterError::new(self.method, name, value, &e.to_string())),

@@ -60,8 +60,7 @@ impl FromStr for Export {
 pub enum ExportError {
     /// A path that the format has no way to say.
     #[error(
-        "item \"{id}\": the name of {} is not UTF-8, which the export {export} needs; rename the file, or use --sort-into, \
-         whose links have names that are",
+        "item \"{id}\": the name of {} is not UTF-8, which the export {export} needs",
         path.display()
     )]
     NotText {
@@ -73,7 +72,7 @@ pub enum ExportError {
         export: Export,
     },
     /// A file of the user's where a table of ours would go.
-    #[error("{} is there already and says something else; name another folder with --sort-into", path.display())]
+    #[error("{} is there already and says something else", path.display())]
     Taken {
         /// The file.
         path: PathBuf,

@@ -210,8 +210,20 @@ struct Batches {
 ///
 /// What it leaves behind is not used again: after an error the reader is at its end.
 fn guarded<T>(decode: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
-    catch_unwind(AssertUnwindSafe(decode))
-        .unwrap_or_else(|_| Err(ParquetError::General("a page makes no sense".to_owned())))
+    let before = GUARDED.replace(true);
+    let decoded = catch_unwind(AssertUnwindSafe(decode));
+    GUARDED.set(before);
+    decoded.unwrap_or_else(|_| Err(ParquetError::General("a page makes no sense".to_owned())))
+}
+
+thread_local! {
+    /// Whether a panic on this thread becomes an error.
+    static GUARDED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Whether this thread is in a decoder whose panics become errors, for panic hooks: such a panic is no news.
+pub fn panic_is_caught() -> bool {
+    GUARDED.get()
 }
 
 struct ParquetRows {

@@ -11,9 +11,8 @@ use genus_core::{Features, ParameterError};
 use genus_vision::train::{HashSettings, HashTrainer, TrainError};
 use thiserror::Error;
 
-use crate::Progress;
-use crate::batches::Batches;
-use crate::training::Schedule;
+use genus::training::{Batches, Schedule};
+use genus::{Length, Progress};
 
 /// Why OCD cannot be trained or asked.
 #[derive(Debug, Error)]
@@ -156,7 +155,7 @@ pub fn train_on_features(
     } = settings;
     let mut trainer = HashTrainer::new(dim, hash, momentum, weight_decay, seed)?;
     let steps = epochs.saturating_mul(batches.of_epoch());
-    progress.start("training ocd", steps);
+    progress.start("training ocd", Length::Steps(steps));
     for step in 0..steps {
         let batch = batches.batch(step);
         let seen = || views.iter().flat_map(|view| batch.iter().map(move |&at| (view, at)));

@@ -112,7 +112,7 @@ impl SimGcdTrainer {
         let features = self.trainer.features(&queries[0], rows)?;
         let features = matrix(features.len() / rows, features)?;
         let weights = self.trainer.head().remove(SelfDistilHead::CLASSIFIER);
-        let weights = weights.map(|tensor| tensor.values).unwrap_or_default();
+        let weights = weights.expect("the head has a classifier").values;
         SimGcdClassifier::new(matrix(features.dim(), weights)?, self.losses.clone()).predict(&features)
     }
 

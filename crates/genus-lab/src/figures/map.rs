@@ -127,7 +127,7 @@ impl MapGrid {
         if kinds.contains(&Kind::Known) {
             entries.push((&[Mark::Circle], "in a known class".into()));
         }
-        if kinds.contains(&Kind::New) {
+        if kinds.contains(&Kind::Novel) {
             entries.push((&[Mark::Triangle, Mark::Diamond], "in a new category".into()));
         }
         if self.truth && self.columns.len() > 1 {

@@ -634,8 +634,7 @@ impl Report {
 
     /// The report as indented JSON.
     pub fn json(&self) -> String {
-        // Maps with string keys, numbers and strings: nothing here can fail to serialise.
-        serde_json::to_string_pretty(self).unwrap_or_default()
+        serde_json::to_string_pretty(self).expect("maps with string keys, numbers and strings have a JSON form")
     }
 
     /// The runs of several reports as one, as of one encoder after the other; `None` of no reports.

@@ -298,6 +298,5 @@ impl Network {
 
 /// The values of a tensor.
 pub(crate) fn values<const D: usize>(array: Array<D>) -> Vec<f32> {
-    // Our own tensors are f32, so the conversion cannot fail.
-    array.into_data().try_into_vec().unwrap_or_default()
+    array.into_data().try_into_vec().expect("our own tensors are f32")
 }

@@ -1,32 +1,142 @@
-//! `genus assign --grow`: a taxonomy that grows with the items.
+//! A taxonomy that grows with the items.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use genus_core::{Assignment, FeatureError, Place, Stream, TaskError, Taxonomy};
 use genus_data::{
     AssignmentRow, AssignmentWriter, Beside, FeatureWriter, Format, Growing, ItemKey, KnownItem, KnownItems, Origin,
-    TaxonomyFolder,
+    TaxonomyFolder, read_growing,
 };
 
-use crate::blocks;
-use crate::failure::Failure;
-use crate::images::Input;
-use crate::output::{Folder, Sink};
-use crate::progress::Bar;
-use crate::summary::Counts;
+use crate::assign::{AssignOptions, calibrated, fitting_items};
+use crate::counts::Counts;
+use crate::error::Purpose;
+use crate::images::Embedder;
+use crate::items::{Items, Source};
+use crate::output::{Folder, Output, Saved, write_rows};
+use crate::{Error, Progress, Skipped};
+
+/// Lets the taxonomy of a folder grow by the items of a source, in their order; it goes into the folder `into`, which may be its
+/// own. Items that fit nothing wait there for those of the next run.
+///
+/// Nothing is written before [`GrowOutcome::save`]. Until then nobody else changes the folder.
+pub fn grow(
+    taxonomy: &Path,
+    items: impl Into<Source>,
+    into: &Path,
+    options: &AssignOptions,
+    progress: &dyn Progress,
+) -> Result<GrowOutcome, Error> {
+    let start = Instant::now();
+    // The folder is nobody else's before it is read, or what others add in between would be lost.
+    let ground = Ground::open(into)?;
+    let found = read_growing(taxonomy)?;
+    let (origin, before) = (found.made, found.growth);
+    let found = calibrated(taxonomy, found.taxonomy, &origin, options)?;
+    let mut growth = Growth::new(found.clone(), &origin, before, taxonomy, ground)?;
+    let mut embedder = Embedder::new(&options.images, progress);
+    let items = fitting_items(taxonomy, &found, &origin, items.into(), &mut embedder, progress)?;
+    let observed = growth.observe(&items, progress)?;
+    progress.end();
+    let taxonomy = growth.stream.taxonomy();
+    let mut counts = Counts::new(&taxonomy);
+    counts.add(&observed.assignments);
+    Ok(GrowOutcome {
+        ids: observed.ids,
+        assignments: observed.assignments,
+        taxonomy,
+        counts,
+        known: observed.known,
+        joined: observed.joined.len(),
+        waiting: growth.waiting.len(),
+        skipped: embedder.skipped().to_vec(),
+        time: start.elapsed(),
+        origin,
+        newly_joined: observed.joined,
+        // A file that was there before changes nothing.
+        unchanged: observed.nothing_new && growth.in_place,
+        growth,
+        items,
+    })
+}
+
+/// What came of the items that a taxonomy grew by.
+#[must_use = "what is not saved is lost"]
+pub struct GrowOutcome {
+    /// What the items are called.
+    pub ids: Vec<String>,
+    /// Where each is in the end.
+    pub assignments: Vec<Assignment>,
+    /// The grown taxonomy.
+    pub taxonomy: Taxonomy,
+    /// How many of the items each category has.
+    pub counts: Counts,
+    /// How many of the items were there before.
+    pub known: usize,
+    /// How many items of earlier runs have joined a category.
+    pub joined: usize,
+    /// How many items wait.
+    pub waiting: usize,
+    /// Images that could not be read.
+    pub skipped: Vec<Skipped>,
+    /// How long it took.
+    pub time: Duration,
+    /// Where the taxonomy comes from.
+    pub origin: Origin,
+    newly_joined: Vec<(String, Assignment)>,
+    unchanged: bool,
+    growth: Growth,
+    items: Items,
+}
+
+impl GrowOutcome {
+    /// Writes the grown taxonomy, what waits, and where items of earlier runs have gone; then where each item is, into an
+    /// output, if there is one.
+    pub fn save(mut self, output: Option<Output>, progress: &dyn Progress) -> Result<Saved, Error> {
+        let Some(mut output) = output else {
+            self.save_taxonomy()?;
+            return Ok(Saved::default());
+        };
+        // The taxonomy is saved first: whoever reads the rows may leave after the first.
+        output.hold();
+        write_rows(&mut output, &self.ids, &self.assignments, &self.taxonomy, None)?;
+        let (items, method) = (std::mem::take(&mut self.items), self.origin.method.clone());
+        let (saved, ()) = output.save(&items, &method, progress, |_| self.save_taxonomy())?;
+        Ok(saved)
+    }
+
+    fn save_taxonomy(mut self) -> Result<(), Error> {
+        if !self.unchanged {
+            let made = Origin {
+                growing: Some(Growing {
+                    familiar: self.growth.stream.familiar(),
+                    waiting: self.waiting,
+                }),
+                ..self.origin
+            };
+            self.growth.write_waiting(self.taxonomy.centres().dim(), &made)?;
+            self.growth.write_joined(&self.newly_joined, &self.taxonomy)?;
+            let Growth { ground, items, .. } = &mut self.growth;
+            ground.taxonomy.write(&self.taxonomy, &made, Some(items))?;
+        }
+        self.growth.ground.folder.keep();
+        Ok(())
+    }
+}
 
 /// The folder that a taxonomy is to grow into. Nobody else changes it as long as this lives.
-pub(crate) struct Ground {
+struct Ground {
     /// Given up before the folder is removed.
     taxonomy: TaxonomyFolder,
     folder: Folder,
 }
 
 impl Ground {
-    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
-        let folder = Folder::create(path, "--grow")?;
+    fn open(path: &Path) -> Result<Self, Error> {
+        let folder = Folder::create(path, Purpose::Growth)?;
         Ok(Self {
             taxonomy: TaxonomyFolder::open(path)?,
             folder,
@@ -43,7 +153,7 @@ impl Ground {
 }
 
 /// A taxonomy that is to grow, and the folder that it goes into.
-pub(crate) struct Growth {
+struct Growth {
     stream: Stream,
     ground: Ground,
     /// Whether it grows where it is.
@@ -64,32 +174,27 @@ struct Waiting {
     item: usize,
 }
 
-/// What came of the items of a file.
-pub(crate) struct Grown {
-    /// The categories.
-    pub(crate) taxonomy: Taxonomy,
-    /// How many of the items each has.
-    pub(crate) counts: Counts,
-    /// How many items of this file were there before.
-    pub(crate) known: usize,
-    /// How many items of earlier files have joined a category.
-    pub(crate) joined: usize,
-    /// How many items wait.
-    pub(crate) waiting: usize,
+/// What a stream made of the items of a source.
+struct Observed {
+    ids: Vec<String>,
+    assignments: Vec<Assignment>,
+    /// Items of earlier runs that have found a category.
+    joined: Vec<(String, Assignment)>,
+    /// How many of the items were there before.
+    known: usize,
+    nothing_new: bool,
 }
 
 impl Growth {
     /// Goes on from a taxonomy that was read from a folder, and from what waits there.
-    pub(crate) fn new(
+    fn new(
         taxonomy: Taxonomy,
         made: &Origin,
         before: genus_data::Growth,
         from: &Path,
         ground: Ground,
-    ) -> Result<Self, Failure> {
-        let way_out = "or give one with --calibration";
-        let no_calibration = |e| Failure::failed(format!("--grow: {e}, {way_out}"));
-        let mut stream = Stream::new(taxonomy).map_err(no_calibration)?;
+    ) -> Result<Self, Error> {
+        let mut stream = Stream::new(taxonomy).map_err(|source| Error::CannotGrow { source })?;
         if let Some(growing) = made.growing {
             stream = stream.with_familiar(growing.familiar);
         }
@@ -127,17 +232,14 @@ impl Growth {
         Ok(growth)
     }
 
-    /// Observes the items of a file in their order, those excepted that were observed before, and writes the grown taxonomy,
-    /// what waits, and where items of earlier files have gone; then where each item is in the end.
-    pub(crate) fn run(mut self, items: &Input, made: &Origin, sink: &mut Sink, bar: &Bar) -> Result<Grown, Failure> {
+    /// Observes the items in their order, those excepted that were observed before.
+    fn observe(&mut self, items: &Items, progress: &dyn Progress) -> Result<Observed, Error> {
         let mut ids = Vec::new();
         // The number of every row's item among all items.
         let mut rows = Vec::new();
         let mut joined = Vec::new();
         let mut known = 0;
-        // By the number in the stream, the number among all items.
-        let mut observed: BTreeMap<u64, usize> = BTreeMap::new();
-        blocks::for_each(items.path(), |block| {
+        items.for_each_block(|block| {
             for (id, item) in block.ids.iter().zip(block.features.iter()) {
                 let key = ItemKey::new(id, item);
                 if let Some(number) = self.items.find(&key) {
@@ -149,7 +251,6 @@ impl Growth {
                 let (Place::Joined(place) | Place::Waiting(place)) = observation.place;
                 let number = self.items.insert(key, KnownItem { place, waiting: None });
                 rows.push(number);
-                observed.insert(observation.number, number);
                 if let Place::Waiting(_) = observation.place {
                     let waiting = Waiting {
                         id: id.clone(),
@@ -161,11 +262,12 @@ impl Growth {
                 let over = observation.settled.into_iter().chain(observation.given_up);
                 self.settle(over, &mut joined);
             }
-            bar.add(block.len() as u64);
+            progress.advance(block.len() as u64);
             ids.extend(block.ids);
             Ok(())
         })?;
-        if !observed.is_empty() {
+        let nothing_new = known == rows.len();
+        if !nothing_new {
             let last = self.stream.review();
             self.settle(last, &mut joined);
         }
@@ -174,36 +276,13 @@ impl Growth {
                 self.place(waiting.item, guess);
             }
         }
-        let places: Vec<Assignment> = rows
-            .iter()
-            .filter_map(|&row| Some(self.items.get(row)?.place))
-            .collect();
-        let taxonomy = self.stream.taxonomy();
-        sink.write(&ids, &places, &taxonomy, None)?;
-        sink.plan(items)?;
-        let waiting = self.waiting.len();
-        // A file that was there before changes nothing.
-        if !(observed.is_empty() && self.in_place) {
-            let made = Origin {
-                growing: Some(Growing {
-                    familiar: self.stream.familiar(),
-                    waiting,
-                }),
-                ..made.clone()
-            };
-            self.write_waiting(taxonomy.centres().dim(), &made)?;
-            self.write_joined(&joined, &taxonomy)?;
-            self.ground.taxonomy.write(&taxonomy, &made, Some(&self.items))?;
-        }
-        self.ground.folder.keep();
-        let mut counts = Counts::new(&taxonomy);
-        counts.add(&places);
-        Ok(Grown {
-            taxonomy,
-            counts,
+        let assignments = rows.iter().filter_map(|&row| Some(self.items.get(row)?.place));
+        Ok(Observed {
+            ids,
+            assignments: assignments.collect(),
+            joined,
             known,
-            joined: joined.len(),
-            waiting,
+            nothing_new,
         })
     }
 
@@ -226,7 +305,7 @@ impl Growth {
         }
     }
 
-    fn write_waiting(&mut self, dim: usize, made: &Origin) -> Result<(), Failure> {
+    fn write_waiting(&mut self, dim: usize, made: &Origin) -> Result<(), Error> {
         if self.waiting.is_empty() {
             return Ok(());
         }
@@ -249,7 +328,7 @@ impl Growth {
         Ok(())
     }
 
-    fn write_joined(&mut self, joined: &[(String, Assignment)], taxonomy: &Taxonomy) -> Result<(), Failure> {
+    fn write_joined(&mut self, joined: &[(String, Assignment)], taxonomy: &Taxonomy) -> Result<(), Error> {
         if joined.is_empty() {
             return Ok(());
         }

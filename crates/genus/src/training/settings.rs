@@ -89,6 +89,55 @@ pub struct TrainingSettings {
     pub seed: u64,
 }
 
+impl TrainingSettings {
+    /// The authors' settings for an objective, of all blocks from nothing or of the last ones of a network with weights; the
+    /// images and the encoder are left to be named.
+    pub fn usual(objective: Objective, from_scratch: bool) -> Self {
+        let (blocks, epochs, batch, views) = match objective {
+            Objective::Contrast => (2, 50, None, 1),
+            Objective::Hash => (1, 100, Some(128), 2),
+        };
+        let Shape { way, shot, new, query } = Shape::default();
+        Self {
+            images: PathBuf::new(),
+            data: None,
+            part: None,
+            split: None,
+            encoder: String::new(),
+            weights: None,
+            objective,
+            blocks: match from_scratch {
+                true => Blocks::All,
+                false => Blocks::Last(blocks),
+            },
+            fixed_statistics: !from_scratch,
+            way,
+            shot,
+            new,
+            query,
+            skip_short_classes: false,
+            epochs,
+            episodes: 50,
+            batch,
+            learning_rate: 0.01,
+            schedule: Schedule::Cosine,
+            momentum: 0.9,
+            weight_decay: 5e-5,
+            temperature: 0.07,
+            views,
+            mirror: true,
+            head_hidden: 2048,
+            head_width: 65_536,
+            bits: usual_bits(),
+            cache_trunk: 0,
+            validation_classes: None,
+            validation_episodes: 200,
+            validate_every: 5,
+            seed: 0,
+        }
+    }
+}
+
 fn usual_bits() -> usize {
     HashShape::default().bits
 }
@@ -177,7 +226,7 @@ const LAST_RATE: f64 = 1e-3;
 
 impl Schedule {
     /// The learning rate in an epoch, counted from zero, given that at the beginning.
-    pub(crate) fn rate(self, first: f64, epoch: u64, epochs: u64) -> f64 {
+    pub fn rate(self, first: f64, epoch: u64, epochs: u64) -> f64 {
         match self {
             Schedule::Constant => first,
             Schedule::Cosine => {

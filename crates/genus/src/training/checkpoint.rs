@@ -48,7 +48,7 @@ pub(crate) fn save_tensors(path: &Path, tensors: BTreeMap<String, Tensor>, step:
         step,
         tensors: state.hash().to_hex().to_string(),
     };
-    let about = serde_json::to_string(&about).unwrap_or_default();
+    let about = serde_json::to_string(&about).expect("a number and a text have a JSON form");
     write(path, &to_safetensors(&state.tensors, &about))
 }
 

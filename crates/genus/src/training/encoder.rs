@@ -33,7 +33,7 @@ pub(crate) fn save(folder: &Path, spec: &EncoderSpec, weights: &Weights) -> Resu
         encoder: spec.to_string(),
         weights: WEIGHTS.to_owned(),
     };
-    let text = toml::to_string(&file).unwrap_or_default();
+    let text = toml::to_string(&file).expect("three texts have a TOML form");
     write(&folder.join(TOML), text.as_bytes())
 }
 

@@ -1,15 +1,17 @@
 //! How well the network sorts classes that it is not trained on.
 
-use genus_core::Features;
+use genus_core::episode::{Pile, Pool, ShortClasses};
+use genus_core::methods::Shc;
+use genus_core::metrics::{Accuracy, Convention, Judged, Summary, accuracy};
+use genus_core::{Discover, DiscoverError, Features, Support, Task};
 use genus_vision::train::Trainer;
 use genus_vision::{Embedding, EncodeError, Encoder, EncoderSpec, ImageSource, NetworkEncoder, NoMemory};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-
-use crate::image_source;
 
 use super::data::TrainingData;
 use super::{TrainingError, TrainingSettings};
-use crate::{Bench, Dataset, Experiment, Silent};
+use crate::source::image_source;
 
 /// How well episodes of the held-out base classes are sorted by SHC, in the paper's metric.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,21 +52,43 @@ pub(crate) fn validate(
         .collect();
     let features = features(data, &held, &encoder)?;
     let labels: Vec<Option<String>> = held.iter().map(|&item| data.items[item].label.clone()).collect();
-    let dataset = Dataset::new("held-out classes", features, &labels, None)?;
-    let bench = Bench {
-        shape: settings.shape(),
-        episodes: settings.validation_episodes,
-        seed: settings.seed,
-        methods: vec!["shc".into()],
-        ..Bench::default()
+    let shape = settings.shape();
+    let mut classes: Vec<&String> = labels.iter().flatten().collect();
+    classes.sort_unstable();
+    classes.dedup();
+    // Numbers in the order of numbers: class 10 comes after class 9.
+    if classes.iter().all(|class| class.parse::<u64>().is_ok()) {
+        classes.sort_by_key(|class| class.parse::<u64>().ok());
+    }
+    let cannot_draw = |source| TrainingError::Validation { source };
+    let (pool, _) = Pool::new(&classes, &labels)
+        .with_at_least(Pile::default().items(shape), ShortClasses::Error)
+        .map_err(cannot_draw)?;
+    let judge = |number: u64| -> Result<Accuracy, TrainingError> {
+        let episode = pool.episode(shape, settings.seed, number).map_err(cannot_draw)?;
+        let names: Vec<String> = episode.support_classes.iter().map(usize::to_string).collect();
+        let found = Support::new(features.select(&episode.support), &names)
+            .and_then(|support| Task::new(&support, features.select(&episode.queries)))
+            .map_err(DiscoverError::from)
+            .and_then(|task| Shc::default().discover(&task))
+            .map_err(|source| TrainingError::Episodes { number, source })?;
+        let judged = Judged {
+            known: found.prototype_clusters(),
+            clusters: found.query_clusters(),
+            truth: &episode.truth,
+        };
+        Ok(accuracy(&judged, Convention::ALL[0]))
     };
-    let report = bench.run(&dataset, &Experiment::Main, &Silent)?;
-    Ok(report.runs.first().map(|run| Validation {
+    let judged: Vec<_> = (0..settings.validation_episodes).into_par_iter().map(judge).collect();
+    // The first failure in the order of the episodes, whichever thread came to one first.
+    let judged = judged.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let mean = |part: fn(&Accuracy) -> f64| Summary::of(judged.iter().map(part)).mean;
+    Ok(Some(Validation {
         step,
         epoch,
-        all: run.all.mean,
-        old: run.old.mean,
-        new: run.new.mean,
+        all: mean(|found| found.all),
+        old: mean(|found| found.old),
+        new: mean(|found| found.new),
     }))
 }
 

@@ -7,21 +7,23 @@ const ORDER: u64 = 0x6f;
 
 /// Batches of a number of items; what is left of an epoch and fills no batch is left out of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Batches {
-    pub(crate) items: usize,
+pub struct Batches {
+    /// The items.
+    pub items: usize,
     /// Items of a batch.
-    pub(crate) size: usize,
-    pub(crate) seed: u64,
+    pub size: usize,
+    /// The seed of the orders.
+    pub seed: u64,
 }
 
 impl Batches {
     /// The number of batches of an epoch.
-    pub(crate) fn of_epoch(&self) -> u64 {
+    pub fn of_epoch(&self) -> u64 {
         (self.items / self.size.max(1)) as u64
     }
 
     /// The items of a step, counted from zero over all epochs.
-    pub(crate) fn batch(&self, step: u64) -> Vec<usize> {
+    pub fn batch(&self, step: u64) -> Vec<usize> {
         let each = self.of_epoch().max(1);
         let (epoch, at) = (step / each, (step % each) as usize);
         let order = Rng::new(self.seed, &[ORDER, epoch]).sample(self.items, self.items);

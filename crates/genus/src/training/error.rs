@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use genus_core::DiscoverError;
 use genus_core::episode::EpisodeError;
 use genus_data::DataError;
 use genus_vision::train::TrainError;
@@ -10,7 +11,6 @@ use genus_vision::{ArchitectureError, EncodeError, IsaError, SpecError, WeightsE
 use thiserror::Error;
 
 use super::CONFIG;
-use crate::LabError;
 
 /// Why a training run cannot go on.
 #[derive(Debug, Error)]
@@ -44,9 +44,7 @@ pub enum TrainingError {
         data: String,
     },
     /// The base classes cannot give an episode.
-    #[error(
-        "{data}: {source}; ask for smaller episodes (--way, --shot, --new, --query), or leave small classes out with --short-classes skip"
-    )]
+    #[error("{data}: {source}")]
     Episode {
         /// The images.
         data: String,
@@ -54,7 +52,7 @@ pub enum TrainingError {
         source: EpisodeError,
     },
     /// The base classes that are left cannot give an episode.
-    #[error("{data}: {source}, as {held} are held out for validation; hold out fewer with --validation-classes")]
+    #[error("{data}: {source}, as {held} are held out for validation")]
     AfterHoldingOut {
         /// The images.
         data: String,
@@ -64,7 +62,7 @@ pub enum TrainingError {
         held: usize,
     },
     /// The base classes have too few images for a batch.
-    #[error("{data}: a batch takes {needed} images, and there are {found} to train on; ask for fewer with --batch")]
+    #[error("{data}: a batch takes {needed} images, and there are {found} to train on")]
     TooFewImages {
         /// The images.
         data: String,
@@ -74,9 +72,7 @@ pub enum TrainingError {
         found: usize,
     },
     /// The held-out classes cannot give an episode.
-    #[error(
-        "validation: {source}; hold out more classes with --validation-classes, or none with --validation-classes 0"
-    )]
+    #[error("validation: {source}")]
     Validation {
         /// What is wrong.
         source: EpisodeError,
@@ -111,11 +107,7 @@ pub enum TrainingError {
     #[error(transparent)]
     Train(TrainError),
     /// The loss is no number any more.
-    #[error(
-        "the loss of step {step} is {loss}; the last good state, after step {saved}, is kept in {}. Begin another run with a lower \
-         learning rate (--lr), or look for a broken image",
-        folder.display()
-    )]
+    #[error("the loss of step {step} is {loss}; the last good state, after step {saved}, is kept in {}", folder.display())]
     NotFinite {
         /// The step.
         step: u64,
@@ -129,9 +121,14 @@ pub enum TrainingError {
     /// Features could not be made.
     #[error(transparent)]
     Encode(#[from] EncodeError),
-    /// The validation failed.
-    #[error("validation: {0}")]
-    Lab(Box<LabError>),
+    /// An episode of the held-out classes cannot be sorted.
+    #[error("validation: shc, episode {number}: {source}")]
+    Episodes {
+        /// The number of the episode, from zero.
+        number: u64,
+        /// What is wrong.
+        source: DiscoverError,
+    },
     /// A file of settings that cannot be understood.
     #[error("{}: {problem}", path.display())]
     Settings {
@@ -147,13 +144,13 @@ pub enum TrainingError {
         folder: PathBuf,
     },
     /// The folder has a run of the same settings.
-    #[error("{} holds this run already; go on with it: genus train --resume {}", folder.display(), folder.display())]
+    #[error("{} holds this run already", folder.display())]
     Begun {
         /// The folder.
         folder: PathBuf,
     },
     /// The folder has a run of other settings.
-    #[error("{} holds a run of other settings ({}); choose another folder with --out", folder.display(), differences.join(", "))]
+    #[error("{} holds a run of other settings ({})", folder.display(), differences.join(", "))]
     OtherSettings {
         /// The folder.
         folder: PathBuf,
@@ -177,17 +174,11 @@ pub enum TrainingError {
         problem: String,
     },
     /// A run without an encoder yet.
-    #[error("the training in {} is not complete; finish it with: genus train --resume {}", folder.display(), folder.display())]
+    #[error("the training in {} is not complete", folder.display())]
     Unfinished {
         /// The folder.
         folder: PathBuf,
     },
-}
-
-impl From<LabError> for TrainingError {
-    fn from(error: LabError) -> Self {
-        TrainingError::Lab(Box::new(error))
-    }
 }
 
 impl From<TrainError> for TrainingError {

@@ -26,13 +26,13 @@ pub fn trained_hash(folder: impl AsRef<Path>) -> Result<Option<HashHead>, Traini
 }
 
 /// Reads a head.
-pub(crate) fn load_head(path: &Path) -> Result<HashHead, TrainingError> {
+pub fn load_head(path: &Path) -> Result<HashHead, TrainingError> {
     let (tensors, _) = checkpoint::load_tensors(path)?;
     HashHead::new(tensors).map_err(|e| checkpoint::damaged(path, e.to_string()))
 }
 
 /// Writes a head that was trained on features, with the folders above it.
-pub(crate) fn save_head(path: &Path, trainer: &HashTrainer) -> Result<(), TrainingError> {
+pub fn save_head(path: &Path, trainer: &HashTrainer) -> Result<(), TrainingError> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|source| TrainingError::Write {
             path: folder.to_owned(),

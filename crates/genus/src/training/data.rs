@@ -9,10 +9,10 @@ use genus_data::{ImageItem, Split, list_images};
 use genus_vision::{EncodeError, ImageError, Limits, Rgb, Transform, View, with_decoded};
 use rayon::prelude::*;
 
-use crate::image_source;
+use crate::source::image_source;
 
+use super::batches::Batches;
 use super::{TrainingError, TrainingSettings, Watcher};
-use crate::batches::Batches;
 
 /// Streams of random numbers.
 const HELD_OUT: u64 = 0x76;

@@ -10,6 +10,7 @@
 //! | `hash.safetensors` | the head that makes codes, when those are learnt and the run is complete |
 //! | `encoder.toml`, `encoder.safetensors` | the trained encoder, when the run is complete |
 
+mod batches;
 mod calibration;
 mod checkpoint;
 mod data;
@@ -31,11 +32,11 @@ use genus_vision::train::{TrainError, Trainer, TrunkStore};
 use genus_vision::{EncoderSpec, Isa, Precision, Weights, read_weights};
 use serde::{Deserialize, Serialize};
 
+pub use batches::Batches;
 pub use calibration::trained_calibration;
 pub use encoder::trained_encoder;
 pub use error::TrainingError;
-pub use hash::trained_hash;
-pub(crate) use hash::{load_head, save_head};
+pub use hash::{load_head, save_head, trained_hash};
 pub use settings::{Blocks, Objective, Schedule, TrainingSettings};
 pub use validation::Validation;
 
@@ -51,6 +52,10 @@ const KEPT_AT_A_TIME: u64 = 32;
 
 /// Hears how a training run goes, and may end it.
 pub trait Watcher {
+    /// The run is ready, and its first step is about to be taken.
+    fn begins(&mut self, training: &Training) {
+        let _ = training;
+    }
     /// An image is left out.
     fn skipped(&mut self, path: &Path, reason: &str);
     /// So many of the views that are kept have been through the frozen blocks.
@@ -92,6 +97,8 @@ pub struct Step {
 pub struct TrainingOutcome {
     /// The steps taken, those of earlier sittings included.
     pub step: u64,
+    /// The steps of the run.
+    pub steps: u64,
     /// Whether there are none left.
     pub complete: bool,
     /// The last validation.
@@ -135,6 +142,20 @@ struct Prepared {
     data: TrainingData,
     trainer: Trainer,
     config: Config,
+}
+
+/// Trains an encoder in a folder: begins the run of some settings or, without any, goes on with the one that is there.
+pub fn train(
+    settings: Option<TrainingSettings>,
+    folder: &Path,
+    watcher: &mut dyn Watcher,
+) -> Result<TrainingOutcome, TrainingError> {
+    let mut training = match settings {
+        Some(settings) => Training::begin(settings, folder, watcher)?,
+        None => Training::resume(folder, watcher)?,
+    };
+    watcher.begins(&training);
+    training.run(watcher)
 }
 
 impl Training {
@@ -344,6 +365,7 @@ impl Training {
     fn outcome(&self, validation: Option<Validation>) -> TrainingOutcome {
         TrainingOutcome {
             step: self.step,
+            steps: self.steps(),
             complete: self.step == self.steps(),
             validation,
             calibrated: None,
@@ -399,7 +421,7 @@ impl Prepared {
             None => Weights::first_values(&spec.architecture, size, settings.seed)?,
         };
         let weights_hash = weights.hash().to_hex().to_string();
-        let isa = Isa::from_env(Some(Precision::F32), false)?;
+        let isa = Isa::from_env(Some(Precision::F32))?;
         let trainer = Trainer::new(spec.architecture, size, weights, settings.trainer(isa), settings.seed)?;
         let data = TrainingData::load(&settings, watcher)?;
         let config = Config {
@@ -517,7 +539,7 @@ fn read_config(path: &Path) -> Result<Config, TrainingError> {
 
 /// The settings that two runs do not have in common, as `name: theirs, not ours`.
 fn differences(theirs: &TrainingSettings, ours: &TrainingSettings) -> Vec<String> {
-    let table = |settings| toml::Table::try_from(settings).unwrap_or_default();
+    let table = |settings| toml::Table::try_from(settings).expect("settings have a TOML form");
     let (theirs, ours) = (table(theirs), table(ours));
     let names: std::collections::BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
     let value = |table: &toml::Table, name: &str| table.get(name).map_or("none".to_owned(), |value| value.to_string());

@@ -1,0 +1,89 @@
+//! What a long run says while it works.
+
+use std::path::PathBuf;
+
+use genus_data::DataError;
+use genus_vision::Isa;
+
+/// Hears how far a long run has come, and what happens on the way. Called from several threads.
+pub trait Progress: Sync {
+    /// A stage begins; whatever began before is over.
+    fn start(&self, stage: &str, length: Length);
+
+    /// So many more steps of the stage are done.
+    fn advance(&self, steps: u64);
+
+    /// The stage is over.
+    fn end(&self) {}
+
+    /// Something is worth telling.
+    fn note(&self, note: &Note) {
+        let _ = note;
+    }
+
+    /// One more step is done.
+    fn step(&self) {
+        self.advance(1);
+    }
+}
+
+/// How long a stage is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// So many steps.
+    Steps(u64),
+    /// So many bytes.
+    Bytes(u64),
+    /// Nobody knows.
+    Unknown,
+}
+
+/// Something worth telling while a run goes on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Note<'a> {
+    /// Images have become features.
+    Embedded {
+        /// How many.
+        images: u64,
+        /// Which augmented view of them, from 0; `None` is the images themselves.
+        view: Option<u64>,
+        /// How many of them were in the feature cache.
+        recalled: u64,
+        /// The encoder, as it was asked for.
+        encoder: &'a str,
+        /// What it ran on.
+        isa: Isa,
+        /// How long it took.
+        seconds: f64,
+    },
+    /// Images that cannot be read are missing from the result.
+    Skipped(&'a [Skipped]),
+    /// Features could not be written to the cache, and will have to be computed again.
+    NotRemembered(&'a DataError),
+    /// The pile is too large to be clustered at once.
+    TwoStep {
+        /// The items of the pile.
+        items: u64,
+        /// How many of them are clustered.
+        subset: u64,
+    },
+}
+
+/// An image that cannot be read, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// Hears nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn start(&self, _stage: &str, _length: Length) {}
+    fn advance(&self, _steps: u64) {}
+}

@@ -1,0 +1,335 @@
+//! The page that shows what was found.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use genus_core::explain::{CategoryTree, confusable, nearest_categories, rivals};
+use genus_core::projection::Projection;
+use genus_core::{Assignment, Features, MergeTree, Scenes, Stop, Task, Taxonomy};
+use genus_data::{AtomicFile, DataError, ImageItem, for_each_cell};
+use genus_report::{Category, Example, Item, Made, Pictures, Report, Slot, Truth, Why};
+use genus_vision::decode;
+use rayon::prelude::*;
+
+use crate::counts::Counts;
+use crate::discover::{Inputs, Outcome};
+use crate::output::fill;
+use crate::source::image_source;
+use crate::{Error, Length, Progress};
+
+/// The name of the page in a folder of results.
+pub const REPORT_FILE: &str = "report.html";
+/// Categories of the tree.
+const IN_TREE: usize = 48;
+/// Neighbours of a category that are looked for.
+const NEAREST: usize = 4;
+/// The column that has the labels, and the word for the folders of images.
+const LABEL: &str = "label";
+
+/// The page of a discovery, and what it is to say about the items.
+#[derive(Clone, Debug)]
+pub struct Page {
+    title: String,
+    truth: Option<Cells>,
+    text: Option<Cells>,
+}
+
+/// Where something about the items stands.
+#[derive(Clone, Debug)]
+enum Cells {
+    /// Beside the features: what the pile is labelled.
+    Labels,
+    /// In a column of a table, by the best of some names.
+    Column(PathBuf, Vec<String>),
+}
+
+impl Page {
+    /// A page of the pile of some inputs. What the items really are (`truth`) and what they say (`text`) is a table with a
+    /// column of that name, or a column of the pile; `label` is for the labels of the pile. Both are looked at before any work is
+    /// done.
+    pub fn new(inputs: &Inputs, truth: Option<&str>, text: Option<&str>) -> Result<Self, Error> {
+        let pile = inputs.pile().path();
+        let mixed = matches!(inputs, Inputs::Mixed(_));
+        let cells = |named: Option<&str>, columns: &[&str]| {
+            let found = named.map(|named| find_cells(named, columns, pile, mixed));
+            found.transpose()
+        };
+        Ok(Self {
+            title: title(pile),
+            truth: cells(truth, &["truth", LABEL])?,
+            text: cells(text, &["text"])?,
+        })
+    }
+
+    /// Begins the page in a folder; it appears when it is committed.
+    pub(crate) fn begin(&self, outcome: &Outcome, folder: &Path, progress: &dyn Progress) -> Result<AtomicFile, Error> {
+        let mut report = self.describe(outcome, progress)?;
+        add_pictures(&mut report, outcome, progress)?;
+        begin_page(&report, folder)
+    }
+
+    /// Describes what was found, but for its pictures.
+    fn describe(&self, outcome: &Outcome, progress: &dyn Progress) -> Result<Report, Error> {
+        let (clustered, examples) = (&outcome.clustered, &outcome.examples);
+        let texts = look_up(&self.text, &clustered.ids, &clustered.labels)?;
+        let truths = look_up(&self.truth, &clustered.ids, &clustered.labels)?;
+        progress.start("drawing the map", Length::Unknown);
+        let mut report = describe(&Described {
+            task: &clustered.task,
+            taxonomy: &outcome.taxonomy,
+            counts: &outcome.counts,
+            stop: clustered.stop,
+            assignments: &clustered.assignments,
+            scenes: clustered.scenes.as_ref(),
+            ids: &clustered.ids,
+            examples: &examples.ids,
+            truths: truths.as_deref(),
+            seed: outcome.options.seed,
+        });
+        progress.end();
+        report.title = self.title.clone();
+        report.made = outcome.made();
+        if let Some(texts) = texts {
+            let items = report.items.iter_mut().zip(texts);
+            items.for_each(|(item, text)| item.text = text);
+        }
+        if let Some(Cells::Column(path, columns)) = &self.text {
+            // The examples may be in the same table.
+            let texts = column(path, columns, &examples.ids)?;
+            let examples = report.examples.iter_mut().zip(texts);
+            examples.for_each(|(example, text)| example.text = text);
+        }
+        Ok(report)
+    }
+}
+
+/// Adds small pictures of the images, as many as the page has room for.
+fn add_pictures(report: &mut Report, outcome: &Outcome, progress: &dyn Progress) -> Result<(), Error> {
+    let (pile, examples) = (outcome.items.images(), &outcome.examples.images);
+    if pile.is_empty() && examples.is_empty() {
+        return Ok(());
+    }
+    if !pile.is_empty() {
+        report.things = ["image", "images"].map(str::to_owned);
+    }
+    let by_id = |images: &[ImageItem]| -> HashMap<String, ImageItem> {
+        images.iter().map(|item| (item.id.clone(), item.clone())).collect()
+    };
+    let (examples, pile) = (by_id(examples), by_id(pile));
+    let limits = &outcome.options.images.limits;
+    let pictures = Pictures::choose(report);
+    let side = pictures.side();
+    progress.start("pictures", Length::Steps(pictures.len() as u64));
+    pictures.fill(report, |report, slots| {
+        let made = slots.par_iter().map(|slot| {
+            let image = match *slot {
+                Slot::Example(at) => examples.get(&report.examples[at].id),
+                Slot::Item(at) => pile.get(&report.items[at].id),
+            };
+            // What could be embedded can be shown, unless the file has gone since: then it is only named.
+            let bytes = image_source(image?).read(limits).ok()?;
+            decode(&bytes, limits).ok()?.thumbnail(side)
+        });
+        let made = made.collect();
+        progress.advance(slots.len() as u64);
+        Ok::<_, Error>(made)
+    })?;
+    progress.end();
+    Ok(())
+}
+
+/// What a report is made from.
+pub struct Described<'a> {
+    /// The examples and the items.
+    pub task: &'a Task,
+    /// The categories.
+    pub taxonomy: &'a Taxonomy,
+    /// How many items they have.
+    pub counts: &'a Counts,
+    /// How the method stopped.
+    pub stop: Stop,
+    /// Where the items went.
+    pub assignments: &'a [Assignment],
+    /// Which items are of one scene, where that was looked for.
+    pub scenes: Option<&'a Scenes>,
+    /// What the items are called.
+    pub ids: &'a [String],
+    /// What the examples are called.
+    pub examples: &'a [String],
+    /// The true classes of the items, where they are known.
+    pub truths: Option<&'a [Option<String>]>,
+    /// The seed of the map.
+    pub seed: u64,
+}
+
+/// Everything about a discovery but its title, its texts and its pictures.
+pub fn describe(described: &Described) -> Report {
+    let Described { task, taxonomy, .. } = *described;
+    let entries = taxonomy.entries();
+    let known = task.known();
+    let of_items: Vec<usize> = described
+        .assignments
+        .iter()
+        .map(|assignment| assignment.category)
+        .collect();
+    // What was sorted in a space of its own is shown in it.
+    let in_space = |rows: &Features| match taxonomy.calibration() {
+        Some(calibration) => calibration.transform(rows),
+        None => rows.clone(),
+    };
+    let points = in_space(task.points());
+    let items = points.select(&(known..points.rows()).collect::<Vec<_>>());
+    let centres = taxonomy.centres();
+    let centres = centres.clone().into_unit().unwrap_or_else(|_| centres.clone());
+    let rivals = rivals(&items, &of_items, &centres);
+    let margins: Vec<f32> = described
+        .assignments
+        .iter()
+        .map(|assignment| assignment.score.margin)
+        .collect();
+
+    let kind = match described.stop {
+        Stop::Cut { .. } | Stop::Exhausted => Some(MergeTree::Average),
+        Stop::Likeliest { .. } => Some(MergeTree::Ward),
+        _ => None,
+    };
+    let tree = kind.map(|kind| {
+        let of_points: Vec<usize> = (0..known).chain(of_items.iter().copied()).collect();
+        // Known classes first, then the largest groups: that is their order.
+        let chosen: Vec<usize> = (0..entries.len().min(IN_TREE)).collect();
+        CategoryTree::of(kind, &points, &of_points, &chosen)
+    });
+
+    let mut rows = items.into_values();
+    rows.extend(in_space(task.support()).into_values());
+    let places = Features::new(task.dim(), rows).ok().map(|rows| {
+        let way = Projection::Tsne.for_count(rows.rows());
+        (way, way.points(&rows, described.seed))
+    });
+    let place = |at: usize| places.as_ref().and_then(|(_, places)| places.get(at).copied());
+
+    let judged = described
+        .truths
+        .map(|truths| Truth::judge(task.classes(), entries.len(), &of_items, truths));
+    let items = described.assignments.iter().enumerate().map(|(at, assignment)| Item {
+        id: described.ids[at].clone(),
+        category: assignment.category,
+        score: assignment.score,
+        rival: rivals[at],
+        place: place(at),
+        text: None,
+        picture: None,
+        truth: judged.as_ref().and_then(|(_, numbers)| numbers[at]),
+        scene: described.scenes.map(|scenes| scenes.of()[at]),
+    });
+    let labels = task.support_labels().iter().enumerate();
+    let examples = labels.map(|(at, &class)| Example {
+        id: described.examples.get(at).cloned().unwrap_or_default(),
+        class,
+        place: place(described.assignments.len() + at),
+        ..Example::default()
+    });
+    let categories = entries.iter().enumerate().map(|(at, entry)| Category {
+        name: entry.name.clone(),
+        kind: entry.kind,
+        items: described.counts.items[at],
+        unsure: described.counts.unsure[at],
+    });
+    Report {
+        title: String::new(),
+        things: ["item", "items"].map(str::to_owned),
+        made: Made::default(),
+        categories: categories.collect(),
+        items: items.collect(),
+        examples: examples.collect(),
+        projection: places.as_ref().map(|(way, _)| match way {
+            Projection::Tsne => "t-SNE".to_owned(),
+            Projection::Pca => "the two principal components".to_owned(),
+        }),
+        why: Why {
+            tree,
+            cut: match described.stop {
+                Stop::Cut { similarity, .. } => Some(similarity),
+                _ => None,
+            },
+            doubt: taxonomy.calibration().map(|calibration| calibration.doubt() as f32),
+            nearest: nearest_categories(&centres, NEAREST),
+            confusable: confusable(&margins, &of_items, &rivals),
+        },
+        truth: judged.map(|(truth, _)| truth),
+    }
+}
+
+/// Begins a page in a folder; it appears when it is committed.
+pub fn begin_page(report: &Report, folder: &Path) -> Result<AtomicFile, Error> {
+    let mut file = AtomicFile::create_own(folder.join(REPORT_FILE))?;
+    fill(&mut file, &report.html())?;
+    Ok(file)
+}
+
+/// What a pile is called: the name of its folder or file.
+fn title(pile: &Path) -> String {
+    match pile.file_name() {
+        Some(name) if name != "-" => name.to_string_lossy().into_owned(),
+        _ => "the pile".to_owned(),
+    }
+}
+
+/// Finds where something stands, and that it is there.
+fn find_cells(named: &str, columns: &[&str], pile: &Path, mixed: bool) -> Result<Cells, Error> {
+    let (path, columns) = if Path::new(named).is_file() {
+        (Path::new(named), columns.to_vec())
+    } else if named == LABEL && !mixed {
+        return Ok(Cells::Labels);
+    } else if pile.is_dir() || pile == Path::new("-") {
+        return Err(Error::NoSuchColumn {
+            named: named.to_owned(),
+            column: columns[0].to_owned(),
+            pile: pile.to_owned(),
+        });
+    } else {
+        (pile, vec![named])
+    };
+    for_each_cell(path, &columns, |_, _| false).map_err(|source| match source {
+        DataError::Malformed { .. } if path == pile => Error::NoSuchFile {
+            source: Box::new(source),
+            named: named.to_owned(),
+        },
+        other => other.into(),
+    })?;
+    let columns = columns.into_iter().map(str::to_owned).collect();
+    Ok(Cells::Column(path.to_owned(), columns))
+}
+
+/// The cells of each item; an error when that is nothing about any.
+fn look_up(
+    cells: &Option<Cells>,
+    ids: &[String],
+    labels: &[Option<String>],
+) -> Result<Option<Vec<Option<String>>>, Error> {
+    let (found, nothing) = match cells {
+        None => return Ok(None),
+        Some(Cells::Labels) => (labels.to_vec(), Error::PileWithoutLabels),
+        Some(Cells::Column(path, columns)) => {
+            (column(path, columns, ids)?, Error::NoneOfTheIds { table: path.clone() })
+        }
+    };
+    match found.iter().all(Option::is_none) {
+        true => Err(nothing),
+        false => Ok(Some(found)),
+    }
+}
+
+/// The cells of a column for some ids.
+fn column(path: &Path, columns: &[String], ids: &[String]) -> Result<Vec<Option<String>>, Error> {
+    let wanted: HashSet<&str> = ids.iter().map(String::as_str).collect();
+    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let mut cells = HashMap::new();
+    for_each_cell(path, &columns, |id, cell| {
+        if wanted.contains(id.as_str()) {
+            cells.insert(id, cell);
+        }
+        true
+    })?;
+    Ok(ids.iter().map(|id| cells.remove(id)).collect())
+}
