@@ -14,6 +14,10 @@ use crate::task::Task;
 
 pub(super) const NAME: &str = "calibrated";
 
+/// From so many queries on it is judged how sure items are in the space that the pile teaches. In a smaller one directions were damped
+/// by the very items that would be judged, and all of them would look too sure.
+const PILE: usize = 400;
+
 /// Merges by how far items of one class lie apart, which a [`Calibration`] knows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibrated {
@@ -121,12 +125,13 @@ impl Calibrated {
         }
         let (points, sorted, neighbours) = self.sort_in(task, &calibration);
         // What was found says in which directions items of one category differ: these are damped, and the pile is sorted anew.
-        Ok(match calibration.of_pile(task, &sorted) {
-            None => (points, sorted, calibration, Some(neighbours)),
-            Some(calibration) => {
-                let (points, sorted, neighbours) = self.sort_in(task, &calibration);
-                (points, sorted, Arc::new(calibration), Some(neighbours))
-            }
+        let Some(of_pile) = calibration.of_pile(task, &sorted) else {
+            return Ok((points, sorted, calibration, Some(neighbours)));
+        };
+        let (points_of_pile, sorted, neighbours) = self.sort_in(task, &of_pile);
+        Ok(match task.queries() < PILE {
+            true => (points, sorted, calibration, Some(neighbours)),
+            false => (points_of_pile, sorted, Arc::new(of_pile), Some(neighbours)),
         })
     }
 
