@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use super::CalibrationSettings;
 use super::cut::{Candidates, Cut, Eagerness, MergeTree};
 use super::membership::{Group, MEMBER, member_features};
 use super::space::Space;
@@ -89,6 +90,18 @@ impl Points {
             gram: OnceLock::new(),
             squares: OnceLock::new(),
         }
+    }
+
+    /// The same in a space in which the directions are damped in which members of the clusters of `sorted` differ.
+    pub(crate) fn damped(&self, sorted: &Sorted) -> Self {
+        let queries = &sorted.clusters[self.known..];
+        let clusters: Vec<usize> = self.labels.iter().chain(queries).copied().collect();
+        let items = Features::from_finite(self.dim, self.items());
+        let directions = CalibrationSettings::default().directions;
+        let space = Space::fit(&items, &clusters, sorted.count, directions, true);
+        let rows = space.apply(items.values());
+        let (examples, queries) = rows.split_at(self.examples.len());
+        Self::new(self.dim, examples, &self.labels, self.known, queries)
     }
 
     /// Groups that stay apart, by the means of their members and how many those are, and items that are in the space already.

@@ -118,34 +118,36 @@ impl Calibrated {
     /// The points of a task sorted, what they were sorted by, and how many neighbours they were tied to where communities were found.
     fn sort(&self, task: &Task) -> Result<(Points, Sorted, Arc<Calibration>, Option<usize>), DiscoverError> {
         let calibration = self.knowledge.of_task(task)?;
+        let points = Points::of(task, calibration.space());
         if self.refine == 0 {
-            let points = Points::of(task, calibration.space());
             let sorted = calibration.sort(&points, self.refine);
             return Ok((points, sorted, calibration, None));
         }
-        let (points, sorted, neighbours) = self.sort_in(task, &calibration);
+        let (sorted, _) = self.sort_points(&points, &points, &calibration);
         // What was found says in which directions items of one category differ: these are damped, and the pile is sorted anew.
-        let Some(of_pile) = calibration.of_pile(task, &sorted) else {
-            return Ok((points, sorted, calibration, Some(neighbours)));
+        let (sorted, neighbours) = match calibration.of_pile(task, &sorted) {
+            None => self.sort_points(&points.damped(&sorted), &points, &calibration),
+            Some(of_pile) => {
+                let points_of_pile = Points::of(task, of_pile.space());
+                let (sorted, neighbours) = self.sort_points(&points_of_pile, &points_of_pile, &of_pile);
+                if task.queries() >= PILE {
+                    return Ok((points_of_pile, sorted, Arc::new(of_pile), Some(neighbours)));
+                }
+                (sorted, neighbours)
+            }
         };
-        let (points_of_pile, sorted, neighbours) = self.sort_in(task, &of_pile);
-        Ok(match task.queries() < PILE {
-            true => (points, sorted, calibration, Some(neighbours)),
-            false => (points_of_pile, sorted, Arc::new(of_pile), Some(neighbours)),
-        })
+        Ok((points, sorted, calibration, Some(neighbours)))
     }
 
-    /// The points of a task in the space of a calibration, sorted, with the number of neighbours they were tied to.
-    fn sort_in(&self, task: &Task, calibration: &Calibration) -> (Points, Sorted, usize) {
-        let points = Points::of(task, calibration.space());
-        let pile = Neighbourhoods::new(&points);
+    /// Points sorted, with the number of neighbours they were tied to. A tree is made of the points as the calibration knows them.
+    fn sort_points(&self, points: &Points, for_tree: &Points, calibration: &Calibration) -> (Sorted, usize) {
+        let pile = Neighbourhoods::new(points);
         let mut divisions = pile.divisions();
         // Where categories are as small as the classes that merges were learnt from, the tree has a vote.
         if calibration.knows_merges_of(pile.community_size(&divisions)) {
-            let by_tree = calibration.sort(&points, self.refine);
+            let by_tree = calibration.sort(for_tree, self.refine);
             divisions.push(pile.division_of(&by_tree, &divisions));
         }
-        let (sorted, neighbours) = pile.consensus(&divisions);
-        (points, sorted, neighbours)
+        pile.consensus(&divisions)
     }
 }
