@@ -1,4 +1,5 @@
-//! Why categories are what they are: which lie near each other, which are easily confused, how they hang together.
+//! Why categories are what they are: which lie near each other, which are easily confused, what ties items to them, how
+//! they hang together.
 //!
 //! ```
 //! use genus_core::Features;
@@ -10,11 +11,12 @@
 //! # Ok::<(), genus_core::FeatureError>(())
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
-use crate::calibration::MergeTree;
+use crate::calibration::{MergeTree, projected};
+use crate::cluster::neighbours::nearest;
 use crate::cluster::{linkage, ward};
 use crate::features::Features;
 use crate::linalg;
@@ -25,6 +27,16 @@ const TORN: f32 = 0.25;
 const MEMBERS: usize = 300;
 /// Branches of a category that are told apart.
 const BRANCHES: usize = 4;
+/// Of more points than this no ties are looked for: it takes the products of all pairs.
+const MOST_TIED: usize = 25_000;
+/// The fewest and the most neighbours that a point is tied to.
+const FEWEST_TIES: usize = 5;
+const MOST_TIES: usize = 15;
+/// Neighbours of a point that are named.
+const NAMED: usize = 3;
+/// Two categories are linked from this share of the ties of one of them on, and so many pairs are told.
+const LEAST_SHARE: f64 = 0.05;
+const MOST_LINKS: usize = 20;
 /// Rows whose rivals one thread looks for at a time.
 const BLOCK: usize = 512;
 
@@ -125,6 +137,131 @@ pub fn confusable(margins: &[f32], categories: &[usize], rivals: &[Option<usize>
     // Stable: equal ones stay in the order of their numbers.
     pairs.sort_by_key(|pair| std::cmp::Reverse(pair.torn));
     pairs
+}
+
+/// What ties points to their categories, and categories to each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ties {
+    /// To how many others every point is tied: those that are nearest to it.
+    pub neighbours: usize,
+    /// The ties of every point.
+    pub points: Vec<PointTies>,
+    /// The pairs of categories with the most ties between them, the strongest first.
+    pub links: Vec<Link>,
+}
+
+/// What ties a point to its category.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PointTies {
+    /// How many of its nearest neighbours are in its own category.
+    pub own: usize,
+    /// Its few nearest neighbours, of any category, the nearest first.
+    pub nearest: Vec<usize>,
+}
+
+/// Two categories with ties between them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    /// The one of the lower number.
+    pub first: usize,
+    /// The other one.
+    pub second: usize,
+    /// The share of the ties of the first one's points that lead to the second.
+    pub from_first: f64,
+    /// The share of the ties of the second one's points that lead to the first.
+    pub from_second: f64,
+}
+
+impl Link {
+    /// The larger of the two shares.
+    pub fn strength(&self) -> f64 {
+        self.from_first.max(self.from_second)
+    }
+}
+
+/// What ties points with unit rows to their categories: to which of their nearest neighbours they are tied, and which categories
+/// that links.
+///
+/// A point is tied to as many others as it was while communities were looked for ([`Stop::Communities`](crate::Stop)), but to at
+/// least 5 and at most 15, and they are looked for along the same directions. Two categories are linked when of the ties of
+/// either one in twenty leads to the other; up to twenty pairs are told. Of more than 25,000 points there is `None`.
+///
+/// ```
+/// use genus_core::Features;
+/// use genus_core::explain::ties;
+///
+/// let angles = [0.0f32, 0.1, 0.2, 0.3, 0.4, 0.5, 2.0, 2.1, 2.2, 2.3, 2.4, 2.5];
+/// let points = Features::from_rows(angles.map(|angle| [angle.cos(), angle.sin()]))?;
+/// let found = ties(&points, &[0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1], 5).expect("they are few");
+/// assert_eq!((found.points[2].own, found.points[0].nearest[0]), (5, 1));
+/// assert!(found.links.is_empty());
+/// # Ok::<(), genus_core::FeatureError>(())
+/// ```
+///
+/// # Panics
+/// When there is not one category a point.
+pub fn ties(points: &Features, categories: &[usize], neighbours: usize) -> Option<Ties> {
+    assert_eq!(points.rows(), categories.len(), "every point has a category");
+    if points.rows() > MOST_TIED {
+        return None;
+    }
+    let neighbours = neighbours
+        .clamp(FEWEST_TIES, MOST_TIES)
+        .min(points.rows().saturating_sub(1));
+    if neighbours == 0 {
+        return Some(Ties {
+            neighbours,
+            points: vec![
+                PointTies {
+                    own: 0,
+                    nearest: Vec::new()
+                };
+                points.rows()
+            ],
+            links: Vec::new(),
+        });
+    }
+    let (rows, dim) = projected(points.values().to_vec(), points.dim());
+    let near = nearest(&rows, dim, neighbours);
+    // The ties of every category, and those from one to another.
+    let mut all: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut across: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+    let mut tied = Vec::with_capacity(near.len());
+    for (near, &own) in near.iter().zip(categories) {
+        let others = || near.iter().map(|near| near.other as usize);
+        *all.entry(own).or_default() += near.len();
+        for other in others().map(|other| categories[other]).filter(|&other| other != own) {
+            *across.entry((own, other)).or_default() += 1;
+        }
+        tied.push(PointTies {
+            own: others().filter(|&other| categories[other] == own).count(),
+            nearest: others().take(NAMED).collect(),
+        });
+    }
+    let share = |from: usize, to: usize| {
+        let ties = across.get(&(from, to)).copied().unwrap_or(0);
+        ties as f64 / all.get(&from).copied().unwrap_or(0).max(1) as f64
+    };
+    // Either way there may be none.
+    let pairs: BTreeSet<(usize, usize)> = across.keys().map(|&(from, to)| (from.min(to), from.max(to))).collect();
+    let mut links: Vec<Link> = pairs
+        .into_iter()
+        .map(|(first, second)| Link {
+            first,
+            second,
+            from_first: share(first, second),
+            from_second: share(second, first),
+        })
+        .filter(|link| link.strength() >= LEAST_SHARE)
+        .collect();
+    // Stable: equal ones stay in the order of their numbers.
+    links.sort_by(|a, b| b.strength().total_cmp(&a.strength()));
+    links.truncate(MOST_LINKS);
+    Some(Ties {
+        neighbours,
+        points: tied,
+        links,
+    })
 }
 
 /// How categories hang together: a tree around the place where it was cut.

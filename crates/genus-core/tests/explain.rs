@@ -1,6 +1,8 @@
 //! What explains a discovery, against the plainest form of it.
 
-use genus_core::explain::{CategoryTree, Confusable, confusable, nearest_categories, rivals};
+use std::collections::BTreeMap;
+
+use genus_core::explain::{CategoryTree, Confusable, Link, confusable, nearest_categories, rivals, ties};
 use genus_core::methods::Shc;
 use genus_core::rng::Rng;
 use genus_core::{Category, Discover, Features, MergeTree, Support, Task};
@@ -53,6 +55,78 @@ fn the_rival_is_the_best_category_but_the_own() {
         assert!((dot(items.row(item), centres.row(rival)) - best).abs() < 1e-5);
     }
     assert_eq!(rivals(&items, &[0; 700], &random_rows(1, 6, 7)), [None; 700]);
+}
+
+#[test]
+fn ties_lead_to_the_nearest_of_all() {
+    for (count, dim, kinds, neighbours, seed) in [
+        (2, 3, 2, 9, 1),
+        (30, 4, 1, 7, 2),
+        (60, 5, 4, 1, 3),
+        (300, 6, 12, 10, 4),
+        (700, 3, 40, 60, 5),
+    ] {
+        let points = random_rows(count, dim, 400 + seed);
+        // Along a direction, so that some pairs have many ties and others none.
+        let along = |point: usize| f64::from(points.row(point)[0]) / 2.0 + 0.5;
+        let categories: Vec<usize> = (0..count)
+            .map(|point| ((along(point) * kinds as f64) as usize).min(kinds - 1))
+            .collect();
+        let found = ties(&points, &categories, neighbours).unwrap();
+        let expected = neighbours.clamp(5, 15).min(count - 1);
+        assert_eq!((found.neighbours, found.points.len()), (expected, count));
+
+        let mut shares: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+        for (point, tied) in found.points.iter().enumerate() {
+            let mut others: Vec<usize> = (0..count).filter(|&other| other != point).collect();
+            others.sort_by(|&a, &b| {
+                dot(points.row(point), points.row(b)).total_cmp(&dot(points.row(point), points.row(a)))
+            });
+            others.truncate(expected);
+            let own = categories[point];
+            assert_eq!(tied.nearest, others[..3.min(expected)]);
+            assert_eq!(
+                tied.own,
+                others.iter().filter(|&&other| categories[other] == own).count()
+            );
+            let members = categories.iter().filter(|&&category| category == own).count();
+            for &other in others.iter().filter(|&&other| categories[other] != own) {
+                *shares.entry((own, categories[other])).or_default() += 1.0 / (members * expected) as f64;
+            }
+        }
+        let share = |from: usize, to: usize| shares.get(&(from, to)).copied().unwrap_or(0.0);
+        let mut strengths = Vec::new();
+        for first in 0..kinds {
+            for second in first + 1..kinds {
+                let strength = share(first, second).max(share(second, first));
+                if strength >= 0.05 - 1e-9 {
+                    strengths.push(strength);
+                }
+            }
+        }
+        strengths.sort_by(|a, b| b.total_cmp(a));
+        strengths.truncate(20);
+        assert_eq!(found.links.len(), strengths.len());
+        for (link, strength) in found.links.iter().zip(strengths) {
+            let Link {
+                first,
+                second,
+                from_first,
+                from_second,
+            } = *link;
+            assert!(first < second);
+            assert!((from_first - share(first, second)).abs() < 1e-9);
+            assert!((from_second - share(second, first)).abs() < 1e-9);
+            assert!((link.strength() - strength).abs() < 1e-9);
+        }
+    }
+}
+
+#[test]
+fn few_points_have_few_ties_and_very_many_none() {
+    let one = ties(&random_rows(1, 3, 8), &[0], 10).unwrap();
+    assert_eq!((one.neighbours, one.points[0].own, one.links.len()), (0, 0, 0));
+    assert_eq!(ties(&random_rows(25_001, 1, 9), &vec![0; 25_001], 10), None);
 }
 
 #[test]

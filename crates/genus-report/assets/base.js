@@ -11,6 +11,7 @@ const starts = [0];
 for (const length of data.sheets) starts.push(starts[starts.length - 1] + length);
 const categoryOf = new Uint32Array(shown);
 data.sheets.forEach((_, at) => categoryOf.fill(at, starts[at], starts[at + 1]));
+const itemsOf = (category) => Array.from({ length: data.sheets[category] }, (_, at) => starts[category] + at);
 const unsure = new Set(items.unsure);
 const mistakes = new Set(items.mistakes);
 // The items of every scene, where some are of one.
@@ -112,7 +113,7 @@ function image(source, text) {
 
 /** Up to so many pictures that stand for a category: typical ones, if it has any. */
 function covers(category, count) {
-  const own = Array.from({ length: data.sheets[category] }, (_, at) => starts[category] + at);
+  const own = itemsOf(category);
   const doubtful = (item) => Number(mistakes.has(item) || unsure.has(item));
   // Other frames of a scene that is shown already say no more.
   const repeated = (item) => Number(framesOf(item)[0] !== item);

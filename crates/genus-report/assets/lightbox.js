@@ -1,7 +1,7 @@
 // One item, enlarged; the arrow keys go through its sheet.
 
 const lightbox = $("lightbox");
-let [open, openList] = [null, []];
+let [open, openList, opener] = [null, [], null];
 
 function enlarge(item, list) {
   openList = list;
@@ -14,10 +14,30 @@ function enlarge(item, list) {
   const chance = items.probability?.[item];
   if (chance !== null && chance !== undefined) rows.push(["Probability", `${Math.round(100 * chance)} %${unsure.has(item) ? ", unsure" : ""}`]);
   if (frame(item)) rows.push(["Scene", frame(item)]);
+  if (items.tied?.[item]) rows.push(["Ties", el("span", null, tieWords(item), nearestOf(item))]);
   if (data.truth && items.truth[item] !== null) rows.push(["Truth", el("span", null, name(truthName(item)), mistakes.has(item) ? ", so it does not belong here" : "")]);
   const step = (by) => el("button", { type: "button", class: "quiet", "aria-label": by < 0 ? "Previous" : "Next", onclick: () => move(by) }, by < 0 ? "←" : "→");
   show(items.id[item], picture(item), items.text?.[item], rows,
     el("div", { class: "steps" }, step(-1), step(1), `${number(at + 1)} of ${number(list.length)}`));
+}
+
+/** How many of its nearest neighbours an item has in its category. */
+function tieWords(item) {
+  const [own] = items.tied[item];
+  return `${number(own)} of its ${number(data.why.communities.neighbours)} nearest neighbours ${plural(own, "is", "are")} in this category`;
+}
+
+/** The nearest neighbours of an item, to be enlarged: examples have negative numbers. */
+function nearestOf(item) {
+  const one = (at) => {
+    const example = at < 0 ? -1 - at : null;
+    const [id, source, category] = example === null
+      ? [items.id[at], picture(at), categoryOf[at]] : [examples[example].id, examplePicture(example), examples[example].class];
+    const title = `${id}\n${example === null ? "in" : "example of"} ${categories[category].name}`;
+    const open = { type: "button", title, onclick: () => (example === null ? enlarge(at, itemsOf(category)) : enlargeExample(example)) };
+    return source ? el("button", { ...open, class: "near", "aria-label": title.replace("\n", ", ") }, image(source, "")) : el("button", { ...open, class: "plain" }, mark(category), name(id));
+  };
+  return el("span", { class: "nearest" }, items.tied[item].slice(1).map(one));
 }
 
 function enlargeExample(at) {
@@ -33,7 +53,10 @@ function show(id, source, text, rows, steps) {
   const close = el("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => lightbox.close() }, "✕");
   lightbox.replaceChildren(
     el("div", { class: `large${source ? "" : " bare"}` }, source ? el("div", { class: "stage" }, image(source, id)) : null, about), close);
-  if (!lightbox.open) lightbox.showModal();
+  if (!lightbox.open) {
+    opener = document.activeElement;
+    lightbox.showModal();
+  }
   // What had the focus is gone with the item before, and keys would go nowhere.
   lightbox.focus();
 }
@@ -53,6 +76,8 @@ lightbox.addEventListener("keydown", (event) => {
 // A click beside it closes it.
 lightbox.addEventListener("click", (event) => { if (event.target === lightbox) lightbox.close(); });
 lightbox.addEventListener("close", () => {
+  // Who came from elsewhere goes back there, which the browser sees to.
+  if (opener?.closest("#why")) return;
   const tile = open === null ? null : document.querySelector(`[data-item="${open}"]`);
   tile?.focus();
 });

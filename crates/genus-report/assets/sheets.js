@@ -32,7 +32,7 @@ const truthName = (item) => data.truth.classes[items.truth[item]];
 class Sheet {
   constructor(category) {
     this.category = category;
-    this.all = Array.from({ length: starts[category + 1] - starts[category] }, (_, at) => starts[category] + at);
+    this.all = itemsOf(category);
     this.body = el("div");
     this.aside = el("aside");
     this.element = el("section", { class: "sheet", id: `sheet-${category}`, tabindex: "-1", "aria-label": categories[category].name }, this.aside, this.body);

@@ -1,4 +1,4 @@
-// Why it came out so: the tree, the scores, what lies near what.
+// Why it came out so: the ties or the tree, the scores, what lies near what.
 
 {
   const section = $("why");
@@ -6,14 +6,14 @@
   const method = data.made.method.split(":")[0];
   const words = {
     shc: "The two most alike were put together, then the next two, and so on, until two of your classes would have become one. What was together by then is a category; small remains joined the nearest.",
-    calibrated: "The most alike were put together step by step, and the tree that this gives was divided where two parts are more likely of two classes than of one. How far items of one class lie apart was learnt before. An item that is not likely to belong where it was put is unsure.",
+    calibrated: why.communities
+      ? "Every item was joined to its nearest neighbours, your examples among them, and two that have many neighbours in common were joined more firmly. The pile was divided many times, with few and many neighbours, coarsely and finely. How clearly a division parts the pile, and how well it keeps your examples with their like, says how much it is worth. The best ones voted: items are in one category when more than half of the votes, by weight, put them together. An item that is not likely to belong where it was put is unsure."
+      : "The most alike were put together step by step, and the tree that this gives was divided where two parts are more likely of two classes than of one. How far items of one class lie apart was learnt before. An item that is not likely to belong where it was put is unsure.",
     ukc: "Every class that you named began a cluster. Clusters that held two classes, or were far larger than yours, were split, and everything went to its nearest cluster, until nothing moved.",
     gcd: "The number of categories was estimated on your examples. Then everything went to the nearest of so many centres, and centres to the middle of what is theirs, until nothing moved.",
     rankstat: "Items whose two nearest known classes are the same, in the same order, form a category.",
     proto: "Everything went to the nearest of your classes; this method knows no new groups.",
   };
-  // A large pile is sorted by ties between neighbours; only a small one has a tree.
-  if (!why.tree) words.calibrated = "Every item was tied to those that it has its nearest neighbours in common with, and a category is what is tied more to itself than to anything else. How large neighbourhoods are and how much two categories may have in common was chosen so that your examples stay together and the pile falls apart most clearly. An item that is not likely to belong where it was put is unsure.";
   if (words[method]) section.append(el("p", { class: "soft" }, words[method]));
   const block = (title, text, ...content) => {
     const box = el("div", { class: "block" }, el("h3", null, title), el("p", { class: "soft small" }, text), content);
@@ -28,6 +28,8 @@
       `To the right everything is by itself, and to the left all is one. Branches of a category have its colour; grey is what was not put together any more.${why.cut === null ? "" : " At the dashed line two of your classes would have met, or the limit was reached."}${fewer}`);
     whenNear(box, () => box.append(el("div", { class: "figure" }, tree(why.tree, why.cut, Math.max(box.clientWidth - 250, 420)))));
   }
+
+  if (why.communities) explainTies(why.communities);
 
   const scores = block("How well things fit",
     `A score is how much an item looks like the middle of its category, from −1 to 1. ${why.probabilities
@@ -78,6 +80,65 @@
           el("div", { class: "soft small" }, `${number(pair.torn)} of ${number(pair.items)} ${data.things[1]} could nearly as well be in the other`))));
     }
   });
+
+  /** What ties items to their category, and what links two. */
+  function explainTies({ neighbours, links }) {
+    if (links === null || !items.tied) {
+      block("What ties items together", `The nearest neighbours of so many ${data.things[1]} were not looked up again, so this page does not name them.`);
+      return;
+    }
+    const own = (item) => items.tied[item][0];
+    const tied = Array.from({ length: shown }, (_, item) => item).filter((item) => items.tied[item]);
+    const average = tied.reduce((sum, item) => sum + own(item), 0) / Math.max(tied.length, 1);
+    const firm = tied.filter((item) => own(item) === neighbours).length;
+    // Frames of a scene have the same ties.
+    const loose = tied.filter((item) => own(item) < neighbours && framesOf(item)[0] === item).sort((a, b) => own(a) - own(b)).slice(0, 6);
+    const summary = `On average, ${average.toFixed(1)} of an item's ${number(neighbours)} nearest neighbours are in the same category; ${things(firm)} ${plural(firm, "has", "have")} all of them there.`;
+    const ties = block("What ties items together",
+      `${summary} ${loose.length > 0 ? "Here are those with the fewest, and beside each what is nearest to it." : ""}${scenes.size > 0 ? " Frames of a scene count as one." : ""}`);
+    whenNear(ties, () => {
+      for (const item of loose) {
+        const source = picture(item);
+        const open = { type: "button", onclick: () => enlarge(item, loose) };
+        const nearest = items.tied[item][1];
+        const other = nearest === undefined ? categoryOf[item] : nearest < 0 ? examples[-1 - nearest].class : categoryOf[nearest];
+        ties.append(el("div", { class: pictured ? "torn" : "torn bare" },
+          el("div", { class: "covers" },
+            source ? el("button", { ...open, class: "near", title: items.id[item], "aria-label": items.id[item] }, image(source, "")) : el("button", { ...open, class: "plain" }, name(items.id[item])),
+            el("i"), nearestOf(item)),
+          el("div", null, who(categoryOf[item]),
+            el("div", { class: "soft small" }, tieWords(item), other === categoryOf[item] ? null : [", and the nearest is in ", name(categories[other].name)]))));
+      }
+    });
+
+    const told = links.filter(([first, second]) => categories[first] && categories[second]);
+    const between = block("What links two groups",
+      told.length > 0
+        ? "A tie leads from an item or example to each of its nearest neighbours. Here are pairs where at least one in twenty of the ties of either leads to the other, the most closely tied first."
+        : "No two: of the ties of every category, less than one in twenty leads to any other.",
+      told.length > 0 ? el("p", { class: "soft small" }, "They are two because no more than half of the divisions, by weight, put them together. For them to be one, more than half would have to: items that lie between them can do that, and a few examples of one name in both make them one class. Two classes that you named always stay two.") : null);
+    whenNear(between, () => {
+      const place = (list) => list.map(([first, second, there, back]) => {
+        const pictures = [covers(first, 2), covers(second, 2)];
+        const both = categories[first].known && categories[second].known;
+        return el("div", { class: "torn" },
+          el("div", { class: "covers" }, pictures[0], pictures.every((p) => p.length > 0) ? el("i") : null, pictures[1]),
+          el("div", null, who(first), "  and  ", who(second),
+            el("div", { class: "soft small" }, whole(there), " of the ties of ", name(categories[first].name), " lead to ", name(categories[second].name), `, ${whole(back)} the other way`,
+              both ? "; you named both, so they stay two" : "")));
+      });
+      between.append(...place(told.slice(0, 8)));
+      if (told.length <= 8) return;
+      const button = el("button", { type: "button", class: "pill" }, `Show ${number(told.length - 8)} more`);
+      const more = el("div", { class: "more" }, button);
+      button.addEventListener("click", () => { more.remove(); between.append(...place(told.slice(8))); });
+      between.append(more);
+    });
+  }
+
+  function whole(share) {
+    return share > 0 && share < 0.01 ? "less than 1 %" : `${Math.round(100 * share)} %`;
+  }
 
   /** Bars of two kinds, stacked, and a limit. */
   function bars(histogram, limit, text) {

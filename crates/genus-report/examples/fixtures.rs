@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
-use genus_core::explain::{CategoryTree, confusable, nearest_categories, rivals};
+use genus_core::explain::{CategoryTree, confusable, nearest_categories, rivals, ties};
 use genus_core::rng::Rng;
 use genus_core::{Features, Kind, MergeTree, Score};
-use genus_report::{Category, Example, Item, Made, Pictures, Report, Slot, Truth, Why};
+use genus_report::{Category, Communities, Example, Item, Made, Pictures, Report, Slot, Tied, Truth, Why};
 use image::{ImageEncoder as _, codecs::png::PngEncoder};
 
 /// What a made-up discovery is like.
@@ -22,6 +22,8 @@ struct Shape {
     evil: bool,
     probable: bool,
     scenes: bool,
+    /// By neighbours and not by a tree; `Some(false)` when the ties were not looked for.
+    communities: Option<bool>,
 }
 
 const PLAIN: Shape = Shape {
@@ -35,6 +37,7 @@ const PLAIN: Shape = Shape {
     evil: false,
     probable: false,
     scenes: false,
+    communities: None,
 };
 
 /// Names that would break or script a careless page.
@@ -76,6 +79,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 evil: true,
                 probable: true,
                 scenes: true,
+                communities: Some(true),
                 ..PLAIN
             },
         ),
@@ -108,6 +112,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 known: 4,
                 new: 8,
                 total: 1_234_567,
+                probable: true,
+                communities: Some(false),
                 ..PLAIN
             },
         ),
@@ -123,7 +129,12 @@ fn report(shape: &Shape) -> Result<Report, Box<dyn std::error::Error>> {
     let count = shape.known + shape.new;
     let dim = 16;
     let mut normal = || (-2.0 * (1.0 - rng.unit()).ln()).sqrt() * (std::f64::consts::TAU * rng.unit()).cos();
-    let middles: Vec<f64> = (0..count * dim).map(|_| normal()).collect();
+    let mut middles: Vec<f64> = (0..count * dim).map(|_| normal()).collect();
+    if shape.communities.is_some() {
+        // Two that are nearly one.
+        let last = (count - 1) * dim;
+        (last..count * dim).for_each(|at| middles[at] = middles[at - dim] + 0.3 * middles[at]);
+    }
     let planes: Vec<[f64; 2]> = (0..count).map(|_| [9.0 * normal(), 9.0 * normal()]).collect();
     let around = |category: usize, normal: &mut dyn FnMut() -> f64| -> Vec<f32> {
         let middle = &middles[category * dim..][..dim];
@@ -162,7 +173,7 @@ fn report(shape: &Shape) -> Result<Report, Box<dyn std::error::Error>> {
         }
     }
     let (truth, numbers) = Truth::judge(&classes, count, &own, &truths);
-    let items: Vec<Item> = (0..shape.items)
+    let mut items: Vec<Item> = (0..shape.items)
         .map(|at| {
             let category = own[at];
             let similarity = cosine(at, category);
@@ -188,6 +199,7 @@ fn report(shape: &Shape) -> Result<Report, Box<dyn std::error::Error>> {
                 picture: None,
                 truth: numbers[at],
                 scene: shape.scenes.then_some(scenes[at]),
+                tied: None,
             }
         })
         .collect();
@@ -218,17 +230,35 @@ fn report(shape: &Shape) -> Result<Report, Box<dyn std::error::Error>> {
         })
         .collect();
     let margins: Vec<f32> = items.iter().map(|item| item.score.margin).collect();
+    let found = ties(&features, &own, 10).filter(|_| shape.communities == Some(true));
+    if let Some(found) = &found {
+        for (item, ties) in items.iter_mut().zip(&found.points) {
+            // The nearest example stands in for the last neighbour.
+            let example = (item.category < shape.known).then_some(Slot::Example(5 * item.category));
+            let nearest = ties.nearest.iter().take(2).map(|&at| Slot::Item(at)).chain(example);
+            item.tied = Some(Tied {
+                own: ties.own,
+                nearest: nearest.collect(),
+            });
+        }
+    }
     let why = Why {
-        tree: Some(CategoryTree::of(
-            if shape.probable {
-                MergeTree::Ward
-            } else {
-                MergeTree::Average
-            },
-            &features,
-            &own,
-            &(0..count.min(48)).collect::<Vec<_>>(),
-        )),
+        tree: shape.communities.is_none().then(|| {
+            CategoryTree::of(
+                if shape.probable {
+                    MergeTree::Ward
+                } else {
+                    MergeTree::Average
+                },
+                &features,
+                &own,
+                &(0..count.min(48)).collect::<Vec<_>>(),
+            )
+        }),
+        communities: shape.communities.map(|_| Communities {
+            neighbours: 10,
+            links: found.map(|found| found.links),
+        }),
         cut: (!shape.probable).then_some(0.3),
         doubt: shape.probable.then_some(0.35),
         nearest: nearest_categories(&centres, 4),
@@ -238,7 +268,12 @@ fn report(shape: &Shape) -> Result<Report, Box<dyn std::error::Error>> {
         title: "photos of <2026>".into(),
         things: ["photo".into(), "photos".into()],
         made: Made {
-            method: if shape.probable { "calibrated" } else { "shc" }.into(),
+            method: match (shape.probable, shape.communities) {
+                (true, Some(_)) => "calibrated",
+                (true, None) => "calibrated:refine=0",
+                (false, _) => "shc",
+            }
+            .into(),
             how: if shape.probable {
                 "calibrated by the examples, 5 a class"
             } else {

@@ -7,7 +7,7 @@ use genus_core::{Kind, MergeTree, Score};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{Report, Truth, palette};
+use crate::{Report, Slot, Tied, Truth, palette};
 
 /// Bars of a histogram.
 const BARS: usize = 40;
@@ -17,6 +17,9 @@ const MAP: f32 = 10_000.0;
 const NEAREST: usize = 4;
 /// Pairs that are named.
 const PAIRS: usize = 12;
+/// Pairs of linked categories that are named, and neighbours of an item.
+const LINKS: usize = 20;
+const TIED: usize = 3;
 
 /// The blocks of data: one with everything but the pictures, and one a category with its pictures, so that the page reads
 /// these only when they are looked at.
@@ -84,6 +87,13 @@ fn overview(report: &Report, sheets: &[Vec<usize>]) -> Value {
         if wanted { values.collect() } else { Value::Null }
     };
     let texts = items.iter().any(|item| item.text.is_some());
+    let ties = items.iter().any(|item| item.tied.is_some());
+    // Where the page has every item; one without a sheet is nowhere.
+    let mut on_page = vec![None; report.items.len()];
+    order
+        .iter()
+        .enumerate()
+        .for_each(|(at, &item)| on_page[item] = Some(at));
     json!({
         "title": report.title,
         "things": report.things,
@@ -112,6 +122,7 @@ fn overview(report: &Report, sheets: &[Vec<usize>]) -> Value {
             "text": column(texts, &mut items.iter().map(|item| json!(item.text))),
             "truth": column(report.truth.is_some(), &mut items.iter().map(|item| json!(item.truth))),
             "scene": column(have_scenes(&items), &mut items.iter().map(|item| json!(item.scene))),
+            "tied": column(ties, &mut items.iter().map(|item| item.tied.as_ref().map_or(Value::Null, |tied| tied_to(tied, &on_page)))),
             "unsure": flags(&|item| item.score.unsure),
             "mistakes": flags(&|item| report.is_mistake(item)),
             "places": column(places.is_some(), &mut items.iter().map(|item| places.value(item.place))),
@@ -126,6 +137,17 @@ fn overview(report: &Report, sheets: &[Vec<usize>]) -> Value {
         "why": why(report),
         "truth": report.truth.as_ref().map(truth),
     })
+}
+
+/// How many neighbours of an item are in its category, followed by the nearest: items by their places on the page, and examples
+/// as -1, -2 and so on.
+fn tied_to(tied: &Tied, on_page: &[Option<usize>]) -> Value {
+    let number = |slot: &Slot| match *slot {
+        Slot::Item(item) => on_page.get(item).copied().flatten().map(|at| json!(at)),
+        Slot::Example(at) => Some(json!(-1 - at as i64)),
+    };
+    let nearest = tied.nearest.iter().take(TIED).filter_map(number);
+    std::iter::once(json!(tied.own)).chain(nearest).collect()
 }
 
 /// Whether any two items are of one scene: where none are, there is nothing to say.
@@ -189,6 +211,12 @@ fn why(report: &Report) -> Value {
             "branches": tree.branches,
             "merges": tree.merges.iter().map(|m| json!([m.left, m.right, rounded(m.level)])).collect::<Value>(),
             "within": tree.within,
+        })),
+        "communities": why.communities.as_ref().map(|communities| json!({
+            "neighbours": communities.neighbours,
+            "links": communities.links.as_ref().map(|links| links.iter().take(LINKS).map(|link| json!([
+                link.first, link.second, rounded(link.from_first as f32), rounded(link.from_second as f32),
+            ])).collect::<Value>()),
         })),
         "cut": why.cut.map(rounded),
         "doubt": why.doubt.map(rounded),

@@ -34,7 +34,7 @@ pub mod palette;
 mod pictures;
 mod truth;
 
-use genus_core::explain::{CategoryTree, Confusable, Neighbour};
+use genus_core::explain::{CategoryTree, Confusable, Link, Neighbour};
 use genus_core::{Kind, Score};
 
 pub use pictures::{Pictures, Slot};
@@ -114,6 +114,17 @@ pub struct Item {
     pub truth: Option<usize>,
     /// The number of its scene, where scenes were looked for: copies, crops and frames of one burst have the same.
     pub scene: Option<usize>,
+    /// What ties it to its category, where ties decided.
+    pub tied: Option<Tied>,
+}
+
+/// What ties an item to its category.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tied {
+    /// How many of its nearest neighbours, of [`Communities::neighbours`], are in its category.
+    pub own: usize,
+    /// A few of the nearest, the very nearest first.
+    pub nearest: Vec<Slot>,
 }
 
 impl Default for Item {
@@ -133,6 +144,7 @@ impl Default for Item {
             picture: None,
             truth: None,
             scene: None,
+            tied: None,
         }
     }
 }
@@ -157,6 +169,8 @@ pub struct Example {
 pub struct Why {
     /// How the categories hang together, for methods that merge.
     pub tree: Option<CategoryTree>,
+    /// What links the categories, for methods that go by neighbours.
+    pub communities: Option<Communities>,
     /// The similarity at which merging ended, where there was one for all.
     pub cut: Option<f32>,
     /// The probability below which an item is unsure.
@@ -165,6 +179,15 @@ pub struct Why {
     pub nearest: Vec<Vec<Neighbour>>,
     /// The categories that are most easily confused.
     pub confusable: Vec<Confusable>,
+}
+
+/// Categories that are communities: what has its neighbours in common.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Communities {
+    /// How many nearest neighbours of every item were looked at.
+    pub neighbours: usize,
+    /// The pairs of categories that are linked most, the strongest first; `None` where the items were too many to look.
+    pub links: Option<Vec<Link>>,
 }
 
 impl Report {

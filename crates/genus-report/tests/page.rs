@@ -1,8 +1,8 @@
 //! The page as a whole: what is in it, how large it is, and that no name can get out of its place.
 
-use genus_core::explain::{CategoryTree, Neighbour, TreeMerge};
+use genus_core::explain::{CategoryTree, Link, Neighbour, TreeMerge};
 use genus_core::{Kind, MergeTree, Score};
-use genus_report::{Category, Example, Item, Made, Pictures, Report, Truth, Why};
+use genus_report::{Category, Communities, Example, Item, Made, Pictures, Report, Slot, Tied, Truth, Why};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -40,6 +40,7 @@ fn small() -> Report {
         picture: (at % 2 == 0).then(|| vec![0xFF, 0xD8, 0xFF, at as u8]),
         truth: numbers[at],
         scene: Some([0, 1, 2, 3, 4, 5, 4][at]),
+        tied: None,
     });
     Report {
         title: "animals".into(),
@@ -84,6 +85,7 @@ fn small() -> Report {
                 ],
                 within: 0,
             }),
+            communities: None,
             cut: Some(0.41),
             doubt: None,
             nearest: vec![
@@ -150,6 +152,42 @@ fn scenes_are_told_where_there_are_some() {
     assert_eq!(data["items"]["scene"], serde_json::json!([2, 1, 0, 3, 4, 4, 5]));
     report.items[6].scene = Some(6);
     assert_eq!(block(&report.html(), "data")["items"]["scene"], Value::Null);
+}
+
+#[test]
+fn ties_are_told_by_places_on_the_page() {
+    let mut report = small();
+    report.items[1].tied = Some(Tied {
+        own: 4,
+        nearest: vec![Slot::Item(2), Slot::Example(0), Slot::Item(6), Slot::Item(5)],
+    });
+    let link = |at: usize| Link {
+        first: 0,
+        second: at,
+        from_first: 0.25,
+        from_second: 1.0 / 3.0,
+    };
+    report.why.communities = Some(Communities {
+        neighbours: 5,
+        links: Some((0..30).map(link).collect()),
+    });
+    let data = block(&report.html(), "data");
+    // Item 1 is the second of the page, after item 2; item 6 is the fifth. There is room for three.
+    assert_eq!(
+        data["items"]["tied"],
+        serde_json::json!([null, [4, 0, -1, 4], null, null, null, null, null])
+    );
+    let communities = &data["why"]["communities"];
+    assert_eq!(communities["neighbours"], 5);
+    assert_eq!(communities["links"].as_array().unwrap().len(), 20);
+    assert_eq!(communities["links"][1], serde_json::json!([0, 1, 0.25, 0.3333]));
+    // Of very many items none are told.
+    report.why.communities = Some(Communities {
+        neighbours: 5,
+        links: None,
+    });
+    let data = block(&report.html(), "data");
+    assert_eq!(data["why"]["communities"]["links"], Value::Null);
 }
 
 #[test]

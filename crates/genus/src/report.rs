@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use genus_core::explain::{CategoryTree, confusable, nearest_categories, rivals};
+use genus_core::explain::{CategoryTree, confusable, nearest_categories, rivals, ties};
 use genus_core::projection::Projection;
 use genus_core::{Assignment, Features, MergeTree, Scenes, Stop, Task, Taxonomy};
 use genus_data::{AtomicFile, DataError, ImageItem, for_each_cell};
-use genus_report::{Category, Example, Item, Made, Pictures, Report, Slot, Truth, Why};
+use genus_report::{Category, Communities, Example, Item, Made, Pictures, Report, Slot, Tied, Truth, Why};
 use genus_vision::decode;
 use rayon::prelude::*;
 
@@ -200,8 +200,17 @@ pub fn describe(described: &Described) -> Report {
         CategoryTree::of(kind, &points, &of_points, &chosen)
     });
 
+    let support = in_space(task.support());
+    let (communities, tied) = match described.stop {
+        Stop::Communities { neighbours } => {
+            let (communities, tied) = communities(described, &of_items, &support, &in_space, neighbours);
+            (Some(communities), tied)
+        }
+        _ => (None, Vec::new()),
+    };
+
     let mut rows = items.into_values();
-    rows.extend(in_space(task.support()).into_values());
+    rows.extend(support.into_values());
     let places = Features::new(task.dim(), rows).ok().map(|rows| {
         let way = Projection::Tsne.for_count(rows.rows());
         (way, way.points(&rows, described.seed))
@@ -221,6 +230,7 @@ pub fn describe(described: &Described) -> Report {
         picture: None,
         truth: judged.as_ref().and_then(|(_, numbers)| numbers[at]),
         scene: described.scenes.map(|scenes| scenes.of()[at]),
+        tied: tied.get(at).cloned().flatten(),
     });
     let labels = task.support_labels().iter().enumerate();
     let examples = labels.map(|(at, &class)| Example {
@@ -248,6 +258,7 @@ pub fn describe(described: &Described) -> Report {
         }),
         why: Why {
             tree,
+            communities,
             cut: match described.stop {
                 Stop::Cut { similarity, .. } => Some(similarity),
                 _ => None,
@@ -258,6 +269,57 @@ pub fn describe(described: &Described) -> Report {
         },
         truth: judged.map(|(truth, _)| truth),
     }
+}
+
+/// What ties the items to their categories, and these to each other. As when they were sorted, a scene is one, and the examples
+/// take part.
+fn communities(
+    described: &Described,
+    of_items: &[usize],
+    support: &Features,
+    in_space: &dyn Fn(&Features) -> Features,
+    neighbours: usize,
+) -> (Communities, Vec<Option<Tied>>) {
+    let task = described.task;
+    let alone = || Scenes::from_numbers(&(0..of_items.len()).collect::<Vec<_>>());
+    let scenes = match described.scenes {
+        Some(scenes) if scenes.items() == of_items.len() => scenes.clone(),
+        _ => alone(),
+    };
+    let queries: Vec<usize> = (task.known()..task.points().rows()).collect();
+    let mut rows = in_space(&scenes.collapse(&task.points().select(&queries))).into_values();
+    rows.extend_from_slice(support.values());
+    let category_of = |scene: usize| of_items[scenes.representative(scene)];
+    let of_scenes = (0..scenes.len()).map(category_of);
+    let of_points: Vec<usize> = of_scenes.chain(task.support_labels().iter().copied()).collect();
+    let found = Features::new(task.dim(), rows)
+        .ok()
+        .and_then(|rows| ties(&rows, &of_points, neighbours));
+    let Some(found) = found else {
+        let nothing = Communities {
+            neighbours,
+            links: None,
+        };
+        return (nothing, Vec::new());
+    };
+    let slot = |point: usize| match point.checked_sub(scenes.len()) {
+        Some(example) => Slot::Example(example),
+        None => Slot::Item(scenes.representative(point)),
+    };
+    let tied = scenes.of().iter().zip(of_items).map(|(&scene, &own)| {
+        // What was assigned later may have parted a scene.
+        let ties = Some(&found.points[scene]).filter(|_| category_of(scene) == own)?;
+        Some(Tied {
+            own: ties.own,
+            nearest: ties.nearest.iter().copied().map(slot).collect(),
+        })
+    });
+    let tied = tied.collect();
+    let communities = Communities {
+        neighbours: found.neighbours,
+        links: Some(found.links),
+    };
+    (communities, tied)
 }
 
 /// Begins a page in a folder; it appears when it is committed.

@@ -82,8 +82,26 @@ fn a_report_shows_what_was_found() {
         .genus("discover --support support.csv --query pile.csv --out calibrated")
         .success();
     let calibrated = self::data(&folder, "calibrated");
-    assert!(calibrated["why"]["doubt"].is_f64() && calibrated["why"]["tree"].is_object());
-    assert!(calibrated["items"]["probability"][0].is_f64());
+    assert!(calibrated["why"]["doubt"].is_f64() && calibrated["items"]["probability"][0].is_f64());
+    // What was sorted by neighbours is explained by them, and by a tree where the tree alone decided.
+    assert_eq!(calibrated["why"]["tree"], Value::Null);
+    let communities = &calibrated["why"]["communities"];
+    let neighbours = communities["neighbours"].as_u64().unwrap();
+    assert!((5..=15).contains(&neighbours) && communities["links"].is_array());
+    for tied in calibrated["items"]["tied"].as_array().unwrap() {
+        assert!(tied[0].as_u64().unwrap() <= neighbours && tied.as_array().unwrap().len() == 4);
+        let nearest = tied.as_array().unwrap()[1..].iter().map(|near| near.as_i64().unwrap());
+        assert!(nearest.into_iter().all(|near| (-9..20).contains(&near)));
+    }
+    folder
+        .genus("discover --support support.csv --query pile.csv --method calibrated:refine=0 --out tree")
+        .success();
+    let tree = self::data(&folder, "tree");
+    assert!(tree["why"]["tree"].is_object());
+    assert_eq!(
+        (&tree["why"]["communities"], &tree["items"]["tied"]),
+        (&Value::Null, &Value::Null)
+    );
 }
 
 #[test]

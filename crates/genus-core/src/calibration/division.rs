@@ -334,7 +334,7 @@ fn weight(worth: f64) -> f64 {
 }
 
 /// Rows along their principal directions, scaled to length one, and the number of these.
-fn projected(rows: Vec<f32>, dim: usize) -> (Vec<f32>, usize) {
+pub(crate) fn projected(rows: Vec<f32>, dim: usize) -> (Vec<f32>, usize) {
     let count = rows.len() / dim;
     if dim <= DIRECTIONS || count <= DIRECTIONS {
         return (rows, dim);

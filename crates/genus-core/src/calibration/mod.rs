@@ -20,7 +20,7 @@ use crate::task::Task;
 
 use cut::Cut;
 pub use cut::{Eagerness, MergeTree};
-pub(crate) use division::Neighbourhoods;
+pub(crate) use division::{Neighbourhoods, projected};
 pub use estimate::Knowledge;
 use logistic::Observation;
 pub(crate) use membership::Group;

@@ -200,15 +200,55 @@ async function point(page, canvas) {
 
 async function why(page, report) {
   await page.locator("#why").scrollIntoViewIfNeeded();
-  await page.locator("#why svg[aria-label='Tree of the categories']").waitFor();
+  const tree = page.locator("#why svg[aria-label='Tree of the categories']");
+  const communities = ["thousand", "sample"].includes(report);
+  if (!communities) await tree.waitFor();
   const text = await page.locator("#why").innerText();
-  assert.match(text, /How the categories hang together/);
+  assert.equal(/How the categories hang together/.test(text), !communities);
+  assert.equal(/more than half of the votes/.test(text), communities);
+  assert.equal(/What ties items together/.test(text), communities);
   assert.match(text, /How well things fit/);
   if (report !== "nothing-new") assert.match(text, /closest to\s+\S+[^]*?,\s*-?\d\.\d\d/);
   assert.ok((await page.locator("#why svg rect").count()) > 5, "bars");
-  if (["thousand", "twenty-thousand"].includes(report)) assert.match(text, /unsure to the left/);
+  if (["thousand", "twenty-thousand", "sample"].includes(report)) assert.match(text, /unsure to the left/);
   else assert.match(text, /cut at 0\.30/);
+  if (report === "twenty-thousand") assert.match(text, /the tree that this gives was divided/);
+  if (report === "sample") assert.match(text, /were not looked up again/);
+  if (report === "thousand") await ties(page);
+  if (communities) assert.equal(await tree.count(), 0, "no tree decided");
   await page.locator("#why h3", { hasText: "easily confused" }).scrollIntoViewIfNeeded();
+}
+
+/** What ties items to their category and links two; neighbours can be gone through. */
+async function ties(page) {
+  const block = (title) => page.locator("#why .block", { has: page.locator("h3", { hasText: title }) });
+  assert.match(await block("What ties items together").innerText(), /On average, \d\.\d of an item's 10 nearest neighbours are in the same category/);
+  const loose = block("What ties items together").locator(".torn");
+  await block("What ties items together").scrollIntoViewIfNeeded();
+  await loose.first().waitFor();
+  assert.match(await loose.first().innerText(), /\d of its 10 nearest neighbours (is|are) in this category/);
+  await loose.first().locator("button").first().click();
+  assert.match(await page.locator("dialog").innerText(), /Ties\s+\d+ of its 10 nearest neighbours (is|are) in this category/);
+  const title = () => page.locator("dialog h3").innerText();
+  const first = await title();
+  await page.locator("dialog .nearest button").first().click();
+  assert.notEqual(await title(), first);
+  const broken = await page.locator("dialog img").evaluateAll((all) => all.filter((img) => img.complete && img.naturalWidth === 0).length);
+  assert.equal(broken, 0);
+  const before = await page.evaluate(() => scrollY);
+  await page.keyboard.press("Escape");
+  await page.waitForTimeout(100);
+  assert.ok(Math.abs((await page.evaluate(() => scrollY)) - before) < 5, "back to where it was");
+  // An example among the neighbours says that it is one.
+  await page.locator("#sheet-0 [data-item]").first().click();
+  await page.locator("dialog .nearest button[title*='example of']").click();
+  assert.match(await page.locator("dialog").innerText(), /Example of/);
+  await page.keyboard.press("Escape");
+  await block("What links two groups").scrollIntoViewIfNeeded();
+  await block("What links two groups").locator(".torn").first().waitFor();
+  const links = await block("What links two groups").innerText();
+  assert.match(links, /\d+ % of the ties of [^]* lead to [^]*, (less than )?\d+ % the other way/);
+  assert.match(links, /more than half would have to/);
 }
 
 async function truth(page, expected) {
