@@ -1,14 +1,14 @@
 //! More items than a method can take at once: cluster a subset, assign the rest to its centres.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use crate::choice::choice;
 use crate::discovery::Discovery;
 use crate::error::{DiscoverError, TaskError};
 use crate::features::Features;
 use crate::methods::Discover;
-use crate::rng::{Rng, hash_row};
+use crate::rng::hash_row;
 use crate::scenes::Shown;
 use crate::task::Task;
 use crate::taxonomy::{Assignment, Taxonomy};
@@ -35,7 +35,7 @@ pub struct TwoStep<M> {
 /// Which queries are clustered.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Subset {
-    /// So many, drawn at random by their places: for piles whose order was drawn too.
+    /// So many, drawn at random by their content: the order of the pile decides nothing.
     Random {
         /// How many.
         size: usize,
@@ -59,21 +59,17 @@ choice! {
 }
 
 impl Subset {
-    /// The chosen ones out of `n`, in ascending order.
-    pub fn rows(&self, n: usize) -> Vec<usize> {
+    /// The chosen ones of a task's queries, in ascending order; of equal ones only the first can be chosen.
+    pub fn rows(&self, task: &Task) -> Vec<usize> {
         match *self {
-            Subset::First(size) => (0..size.min(n)).collect(),
+            Subset::First(size) => (0..size.min(task.queries())).collect(),
             Subset::Random { size, seed } => {
-                // Floyd's sampling: memory for the chosen ones only, however many there are to choose from.
-                let mut rng = Rng::new(seed, &[SUBSET]);
-                let mut rows = BTreeSet::new();
-                for last in n - size.min(n)..n {
-                    let row = rng.below(last + 1);
-                    if !rows.insert(row) {
-                        rows.insert(last);
-                    }
-                }
-                rows.into_iter().collect()
+                let mut sample = Sample::new(size, seed);
+                let queries = task.points().iter().skip(task.known()).enumerate();
+                queries.for_each(|(row, query)| sample.offer(query, || row));
+                let mut rows = sample.finish().1;
+                rows.sort_unstable();
+                rows
             }
         }
     }
@@ -257,7 +253,7 @@ impl Blocks for Queries<'_> {
 
 impl<M: Discover> Discover for TwoStep<M> {
     fn discover(&self, task: &Task) -> Result<Discovery, DiscoverError> {
-        let rows = self.subset.rows(task.queries());
+        let rows = self.subset.rows(task);
         if rows.len() == task.queries() && self.refine == 0 {
             return self.method.discover(task);
         }

@@ -322,7 +322,7 @@ fn members_of_the_subset_stay_and_the_rest_goes_to_the_nearest_centre() {
                         },
                     )
                 };
-                let rows = method.subset.rows(task.queries());
+                let rows = method.subset.rows(&task);
                 let discovery = method.discover(&task).unwrap();
                 if rows.len() == task.queries() {
                     prop_assert_eq!(discovery, method.method.discover(&task).unwrap());
@@ -418,13 +418,21 @@ fn refining_between_the_steps_moves_items_to_their_nearest_centre() {
 
 #[test]
 fn subsets_are_chosen_rows_in_order() {
-    let random = |size, seed, n| Subset::Random { size, seed }.rows(n);
-    for (size, n) in [(0, 5), (1, 5), (5, 5), (9, 5), (400, 5000), (3, 0)] {
+    let task = |n: usize| {
+        let support = genus_core::Support::new(Features::from_rows([[1.0, 0.0]]).unwrap(), &["a"]).unwrap();
+        Task::new(
+            &support,
+            Features::from_rows((0..n).map(|row| [1.0, row as f32])).unwrap(),
+        )
+        .unwrap()
+    };
+    let random = |size, seed, n| Subset::Random { size, seed }.rows(&task(n));
+    for (size, n) in [(0, 5), (1, 5), (5, 5), (9, 5), (400, 5000)] {
         let rows = random(size, 1, n);
         assert_eq!(rows.len(), size.min(n));
         assert!(rows.windows(2).all(|pair| pair[0] < pair[1]) && rows.iter().all(|&row| row < n));
         assert_eq!(rows, random(size, 1, n));
-        assert_eq!(Subset::First(size).rows(n), (0..size.min(n)).collect::<Vec<_>>());
+        assert_eq!(Subset::First(size).rows(&task(n)), (0..size.min(n)).collect::<Vec<_>>());
     }
     assert_ne!(random(10, 1, 1000), random(10, 2, 1000));
     // Every row is as likely, and so is every pair.

@@ -163,7 +163,7 @@ impl Contender {
     pub(crate) fn discover(&self, trial: &Trial) -> Result<Discovery, LabError> {
         let all: Vec<usize> = (0..trial.task.queries()).collect();
         let seen = match &trial.mode {
-            Mode::TwoStep { subset, .. } => subset.rows(all.len()),
+            Mode::TwoStep { subset, .. } => subset.rows(&trial.task),
             Mode::Batch | Mode::Pile { .. } | Mode::RealTime => all,
         };
         let clusters = match &self.kind {
