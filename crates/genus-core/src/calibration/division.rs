@@ -51,8 +51,9 @@ const MIXED: f64 = 0.75;
 const TEMPERATURE: f64 = 0.02;
 const LEAST_WEIGHT: f64 = 0.02;
 
-/// Communities of up to so many points are no category.
+/// Communities of up to so many points are no category. Where they have fewer than four points on average pairs are what is looked for.
 const SMALL: usize = 2;
+const PAIRS: usize = 4;
 
 /// A community is of a known class when it has at least so many of its examples, and this share of them. The community with most
 /// examples of a class is always its own.
@@ -220,7 +221,12 @@ impl<'a> Neighbourhoods<'a> {
     /// The communities with the points of small ones in the nearest of the others.
     fn without_small(&self, communities: &[usize]) -> Vec<usize> {
         let (mut centres, counts) = self.sums(communities);
-        let kept: Vec<usize> = (0..counts.len()).filter(|&own| counts[own] > SMALL as f32).collect();
+        let small = if self.len() < PAIRS * counts.len() {
+            SMALL - 1
+        } else {
+            SMALL
+        } as f32;
+        let kept: Vec<usize> = (0..counts.len()).filter(|&own| counts[own] > small).collect();
         if kept.is_empty() || kept.len() == counts.len() {
             return communities.to_vec();
         }
@@ -236,7 +242,7 @@ impl<'a> Neighbourhoods<'a> {
         };
         let rows = self.rows.chunks_exact(self.dim).zip(communities);
         let moved: Vec<usize> = rows
-            .map(|(row, &own)| match counts[own] > SMALL as f32 {
+            .map(|(row, &own)| match counts[own] > small {
                 true => own,
                 false => nearest(row).unwrap_or(own),
             })
