@@ -1,13 +1,12 @@
 //! Any bytes are a segment of the feature cache: records that are whole are found, all others are not there.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use genus_data::FeatureCache;
-use genus_fuzz::folder;
-use libfuzzer_sys::fuzz_target;
+use genus_fuzz::{folder, fuzz_target};
 
 static ROOT: LazyLock<PathBuf> = LazyLock::new(|| folder("cache"));
 

@@ -1,13 +1,12 @@
 //! Any bytes are a calibration or an error: no panic, no endless loop, and what is read can be written and read again.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use genus_data::{read_calibration, write_calibration};
-use genus_fuzz::{chosen, folder, mark, write};
-use libfuzzer_sys::fuzz_target;
+use genus_fuzz::{chosen, folder, fuzz_target, mark, write};
 use safetensors::SafeTensors;
 
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| folder("calibration"));

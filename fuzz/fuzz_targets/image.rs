@@ -1,8 +1,8 @@
 //! Any bytes are an image or an error: no panic, no endless loop, no more memory than the limits allow.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
+use genus_fuzz::fuzz_target;
 use genus_vision::{Filter, Limits, Transform, decode};
-use libfuzzer_sys::fuzz_target;
 
 const LIMITS: Limits = Limits {
     file_bytes: 1 << 20,

@@ -1,13 +1,12 @@
 //! Any bytes are a list of images or an error: no panic, no endless loop, and every image has an id of its own.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use genus_data::{ManifestFormat, list_manifest, read_manifest};
-use genus_fuzz::{chosen, folder, pass_panics_of_parquet, write};
-use libfuzzer_sys::fuzz_target;
+use genus_fuzz::{chosen, folder, fuzz_target, pass_panics_of_parquet, write};
 
 static FILE: LazyLock<PathBuf> = LazyLock::new(|| folder("manifest").join("images.parquet"));
 

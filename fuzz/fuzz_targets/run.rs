@@ -1,14 +1,13 @@
 //! Any bytes are a file of a training run's folder or an error: no panic, no endless loop, no memory without bounds.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::io::Cursor;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use genus_fuzz::{chosen, folder, write};
-use genus_lab::training::{trained_encoder, trained_hash};
+use genus::training::{trained_encoder, trained_hash};
+use genus_fuzz::{chosen, folder, fuzz_target, write};
 use genus_vision::{read_weights_from, to_safetensors};
-use libfuzzer_sys::fuzz_target;
 
 /// The file that is fuzzed; the last is a checkpoint whose hash is made right.
 const FILES: [&str; 4] = ["config.toml", "encoder.toml", "hash.safetensors", "hash.safetensors"];

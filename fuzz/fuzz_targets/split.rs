@@ -1,12 +1,11 @@
 //! Any bytes are a split of classes or an error, and a split that fits some classes names no other.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use genus_data::Split;
-use genus_fuzz::{folder, write};
-use libfuzzer_sys::fuzz_target;
+use genus_fuzz::{folder, fuzz_target, write};
 
 static FILE: LazyLock<PathBuf> = LazyLock::new(|| folder("split").join("split.json"));
 

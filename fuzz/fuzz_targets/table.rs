@@ -1,14 +1,13 @@
 //! Any bytes are a feature table of any format or an error: no panic, no endless loop, no memory without bounds, and what
 //! is read keeps its promises.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::io::{Cursor, Write};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use genus_data::{TableReader, for_each_cell};
-use genus_fuzz::{chosen, folder, pass_panics_of_parquet, write};
-use libfuzzer_sys::fuzz_target;
+use genus_fuzz::{chosen, folder, fuzz_target, pass_panics_of_parquet, write};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 

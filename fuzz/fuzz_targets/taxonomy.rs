@@ -1,5 +1,5 @@
 //! Any bytes are a file of a taxonomy's folder or an error: no panic, no endless loop, and what is read can take items.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,7 @@ use genus_core::{Assignment, Features, Kind, Score, Taxonomy, TaxonomyEntry};
 use genus_data::{
     Beside, FeatureWriter, Growing, ItemKey, KnownItem, KnownItems, Origin, TaxonomyFolder, read_growing, read_taxonomy,
 };
-use genus_fuzz::{chosen, folder, mark, write};
-use libfuzzer_sys::fuzz_target;
+use genus_fuzz::{chosen, folder, fuzz_target, mark, write};
 
 /// The file that is fuzzed, `taxonomy.toml` first.
 const FILES: [&str; 4] = [

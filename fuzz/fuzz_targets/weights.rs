@@ -1,9 +1,9 @@
 //! Any bytes are weights or an error: no panic, no endless loop, no more memory than a small multiple of the bytes.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::io::Cursor;
 
-use libfuzzer_sys::fuzz_target;
+use genus_fuzz::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(weights) = genus_vision::read_weights_from(Cursor::new(bytes), "fuzz") {

@@ -1,11 +1,10 @@
 //! Any text is a method, an encoder, a tail or an error, and what it is can be said and read again.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use genus_core::episode::Tail;
 use genus_core::methods::Method;
-use genus_fuzz::chosen;
+use genus_fuzz::{chosen, fuzz_target};
 use genus_vision::EncoderSpec;
-use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((which, rest)) = chosen(bytes, 3) else { return };

@@ -28,22 +28,41 @@ done
 for file in "$vision"/weights/*.* "$vision"/weights/refused/*.*; do
     seed weights "" "$(basename "$file")" < "$file"
     seed run 3 "$(basename "$file")" < "$file"
+    seed resume 2 "$(basename "$file")" < "$file"
 done
 printf 'a.jpg\nb/c.png\n' | seed manifest 0 text
 printf 'path,id,label\na.jpg,1,cat\n"b,c.png",2,\n' | seed manifest 1 csv
 printf '{"path": "a.jpg", "id": 1, "label": "cat"}\n' | seed manifest 2 jsonl
 seed manifest 3 parquet < "$data/manifest.parquet"
-for file in "$data"/datasets/*.mat; do seed datasets 0 "$(basename "$file")" < "$file"; done
-for file in "$data"/datasets/cifar_*; do seed datasets 1 "$(basename "$file")" < "$file"; done
+for file in "$data"/datasets/*.mat; do
+    for choice in 0 9 a; do seed datasets $choice "$(basename "$file")_$choice" < "$file"; done
+done
+for file in "$data"/datasets/cifar_*; do
+    for choice in 1 d; do seed datasets $choice "$(basename "$file")_$choice" < "$file"; done
+done
+printf '00001.jpg,1,2,3,4,14\n' | seed datasets b csv
+for class in $(seq 196); do echo "Car $class"; done | seed datasets c names
+head -c 6148 /dev/zero | seed datasets e binary
+for class in $(seq 100); do echo "fine$class"; done | seed datasets f names
+# Two bytes choose a data set and a part of it.
+printf '\x02n01440764/a.JPEG\ntrain/n01443537/b.jpg\nval/n01440764/c.jpg\n' | seed folders 1 imagenet100
+printf '\x02train/apple/a.png\ntest/apple/b.png\n' | seed folders 0 cifar100
+printf '\x02images/001.Bird/a.jpg\n' | seed folders 2 cub200
+printf '\x02train/AM General Hummer SUV 2000/a.jpg\ntest/x/b.jpg\n' | seed folders 3 cars
+printf '\x02small-train/1/a.jpg\nsmall-validation/2/b.jpg\n' | seed folders 5 herbarium19
+printf '\x02images_background/Latin/character01/a.png\nimages_evaluation/Tibetan/character02/b.png\n' | seed folders 6 omniglot
 printf '1 001.Bird/a.jpg\n' | seed datasets 2 images
 printf '1 1\n' | seed datasets 3 labels
 printf '1 0\n' | seed datasets 4 split
 printf '1 001.Bird\n2 002.Fish\n' | seed datasets 5 classes
 printf '707-320\n727-200\n' | seed datasets 6 variants
+printf '1 707-320\n' | seed datasets 8 train
 printf '1 707-320\n2 727-200\n' | seed datasets 7 trainval
 printf '{"base": ["cat", 1], "novel": ["owl"]}' | seed split "" split
 seed run 0 config < seeds/config.toml
 seed run 1 encoder < seeds/encoder.toml
+printf '{"step":1,"epoch":1,"loss":1.5,"learning_rate":0.01,"images_per_second":9.0}\n{"step":2,"ep' | seed resume 0 metrics
+for choice in 3 4; do printf '\x00\x10\x20\x01\x00\x30' | seed resume $choice changes_$choice; done
 printf 'shc:t=3:stop=after' | seed words 0 method
 printf 'ukc:alpha=1.3:restarts=2' | seed words 0 ukc
 printf 'vit:patch=7,dim=96,depth=4,heads=3' | seed words 1 encoder

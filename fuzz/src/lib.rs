@@ -3,6 +3,29 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// What is done with any bytes. A fuzzer finds bytes to do it with; without one, the files that are named on the command line are taken.
+#[macro_export]
+macro_rules! fuzz_target {
+    ($(init: $init:expr,)? |$bytes:ident: &[u8]| $body:block) => {
+        fn target($bytes: &[u8]) $body
+
+        #[cfg(fuzzing)]
+        $crate::libfuzzer_sys::fuzz_target!($(init: $init,)? |bytes: &[u8]| target(bytes));
+
+        #[cfg(not(fuzzing))]
+        fn main() {
+            $($init;)?
+            for path in std::env::args_os().skip(1) {
+                target(&std::fs::read(path).unwrap());
+            }
+        }
+    };
+}
+
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use libfuzzer_sys;
+
 /// A folder of this process, in the system's temporary one; `TMPDIR=/dev/shm` keeps it in memory.
 pub fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir()

@@ -1,4 +1,4 @@
-//! The arguments of every command. One definition feeds parsing, help and completions.
+//! The arguments of every command. One definition feeds parsing, help, completions and manual pages.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -143,6 +143,13 @@ pub(crate) enum Command {
     Completions {
         /// The shell
         shell: Shell,
+    },
+    /// Write a manual page for every command
+    #[command(after_help = "Examples:\n  genus man ~/.local/share/man/man1")]
+    Man {
+        /// The folder for the pages, which is made if need be
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
     },
 }
 

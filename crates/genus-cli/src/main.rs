@@ -16,6 +16,7 @@ mod discover;
 mod embed;
 mod encoders;
 mod failure;
+mod man;
 mod methods;
 mod output;
 mod progress;
@@ -96,5 +97,6 @@ fn run(args: &Args) -> Result<(), Failure> {
             clap_complete::generate(*shell, &mut Args::command(), "genus", &mut script);
             say::print(&String::from_utf8_lossy(&script))
         }
+        Command::Man { folder } => man::run(folder, &args.global),
     }
 }

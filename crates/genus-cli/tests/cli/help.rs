@@ -1,4 +1,4 @@
-//! Help, the list of methods and completions.
+//! Help, the list of methods, completions and manual pages.
 
 use super::support::Folder;
 
@@ -64,6 +64,7 @@ fn every_command_has_examples() {
         "cache info",
         "cache clear",
         "completions",
+        "man",
     ]
     .map(str::to_owned);
     for command in commands.into_iter().chain(benches.map(|name| format!("bench {name}"))) {
@@ -158,6 +159,25 @@ fn the_listed_defaults_are_accepted() {
 fn the_version_is_that_of_the_package() {
     let outcome = Folder::new().genus("--version").success();
     assert_eq!(outcome.text(), concat!("genus ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let folder = Folder::new();
+    folder.genus("man pages").success();
+    let pages = folder.names("pages");
+    for page in ["genus.1", "genus-discover.1", "genus-bench-main.1", "genus-man.1"] {
+        assert!(pages.iter().any(|name| name == page), "{page} is not among {pages:?}");
+    }
+    assert!(!pages.iter().any(|name| name.contains("help")), "{pages:?}");
+    let page = std::fs::read_to_string(folder.path("pages/genus-assign.1")).unwrap();
+    // An option of its own, one that all have, and the examples.
+    for words in ["\\-\\-taxonomy", "\\-\\-seed", "genus assign"] {
+        assert!(page.contains(words), "{words} is not in\n{page}");
+    }
+    // What is there is replaced, and nothing else is left.
+    folder.genus("man pages").success();
+    assert_eq!(folder.names("pages"), pages);
 }
 
 #[test]

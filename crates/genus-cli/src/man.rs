@@ -1,0 +1,42 @@
+//! `genus man`: a manual page for every command, from the same definition as its help.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use clap::CommandFactory;
+use clap_mangen::Man;
+use genus_data::AtomicFile;
+
+use crate::args::{Args, Global};
+use crate::failure::Failure;
+
+pub(crate) fn run(folder: &Path, global: &Global) -> Result<(), Failure> {
+    let failed = |path: &Path, e: io::Error| Failure::failed(format!("cannot write {}: {e}", path.display()));
+    fs::create_dir_all(folder).map_err(|e| failed(folder, e))?;
+    // Building gives every command the options that all have.
+    let mut program = Args::command().disable_help_subcommand(true);
+    program.build();
+    let mut commands = vec![program];
+    let mut pages = 0;
+    while let Some(command) = commands.pop() {
+        let name = command.get_display_name().unwrap_or(command.get_name());
+        let path = folder.join(format!("{name}.1"));
+        commands.extend(command.get_subcommands().cloned());
+        let mut page = Vec::new();
+        Man::new(command).render(&mut page).map_err(|e| failed(&path, e))?;
+        let mut file = AtomicFile::create(&path)?;
+        file.write_all(&page).map_err(|e| failed(&path, e))?;
+        file.commit()?;
+        pages += 1;
+    }
+    if !global.quiet {
+        let first = folder.join("genus.1");
+        say!(
+            "{pages} pages in {}; man -l {} shows the first",
+            folder.display(),
+            first.display()
+        );
+    }
+    Ok(())
+}
