@@ -29,6 +29,7 @@
 //! ```
 
 mod data;
+mod document;
 mod page;
 pub mod palette;
 mod pictures;
@@ -37,6 +38,7 @@ mod truth;
 use genus_core::explain::{CategoryTree, Confusable, Link, Neighbour};
 use genus_core::{Kind, Score};
 
+pub use document::{Document, escape};
 pub use pictures::{Pictures, Slot};
 pub use truth::Truth;
 

@@ -389,7 +389,7 @@ fn a_page_says_what_was_run_and_by_which_command() {
     folder.genus(&command).success();
     let page = folder.read("page.html");
     for part in [
-        "<!DOCTYPE html>",
+        "<!doctype html>",
         "main: features.csv",
         &format!("<code>genus {command}</code>"),
         "3 classes that are known from 2 examples each",

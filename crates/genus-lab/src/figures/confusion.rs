@@ -1,6 +1,7 @@
 //! What became of every class: a confusion matrix.
 
-use super::svg::{INK, MARGIN, Num, SOFT, Svg, decimals, escape, fit, text_width};
+use super::svg::{INK, MARGIN, Num, SOFT, Svg, decimals, fit, text_width};
+use genus_report::escape;
 use genus_report::palette::shade;
 
 /// A confusion matrix: how many items of every true class went to every category.

@@ -1,6 +1,7 @@
 //! Lines with their intervals: what an accuracy does when a setting changes.
 
-use super::svg::{AXIS, GRID, INK, MARGIN, Mark, Num, SOFT, Svg, decimals, escape, fit, shape, text_width};
+use super::svg::{AXIS, GRID, INK, MARGIN, Mark, Num, SOFT, Svg, decimals, fit, shape, text_width};
+use genus_report::escape;
 use genus_report::palette::{colours, for_text};
 
 /// Values along one setting, one line for every method.

@@ -37,4 +37,3 @@ mod svg;
 pub use confusion::Confusion;
 pub use curves::{Curve, CurveChart, CurvePoint, Stop};
 pub use map::{MapGrid, MapPanel, MapRow};
-pub(crate) use svg::escape;

@@ -143,28 +143,6 @@ pub(super) fn decimals(value: f64, most: usize) -> String {
     if text == "-0" { "0".into() } else { text }
 }
 
-/// Text as it may stand between tags and in quotes.
-///
-/// Line breaks and tabs become spaces, other controls the replacement character (XML forbids most of them even when
-/// escaped). Marks that turn the direction of writing are dropped: they would reorder what stands beside them.
-pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' => out.push(' '),
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 /// About how wide a line of text is; the reader's font is not known, so it is a little generous.
 pub(super) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().map(char_width).sum::<f64>() * size * 1.04

@@ -1,7 +1,6 @@
 //! Reports as one self-contained page: it asks the network for nothing and opens from disk in any browser.
 //!
-//! Whatever others have named, a file, a class, a method, is escaped on its way into the page, and the page forbids itself to
-//! load anything.
+//! Whatever others have named, a file, a class, a method, is escaped on its way into the page.
 
 use std::fmt::Write;
 
@@ -10,8 +9,8 @@ use super::markdown::OTHERS;
 use super::table::{Cell, Table};
 use super::{Report, Settings, examples_in_words, in_words};
 use crate::charts::Figure;
-use crate::figures::escape;
 use crate::machine::Machine;
+use genus_report::{Document, escape};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -180,17 +179,20 @@ impl Page {
                 "<details class=\"reading\"><summary>How to read the tables</summary><dl>\n{columns}</dl></details>\n"
             ),
         };
-        format!(
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-             script-src 'unsafe-inline'\" />\n<meta name=\"color-scheme\" content=\"light dark\" />\n\
-             <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n\
-             <p class=\"lead\">{lead}</p>\n<pre class=\"command\" tabindex=\"0\"><code>{command}</code></pre>\n\
-             {reading}</header>\n<main>\n{}</main>\n<footer>{}</footer>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+        let body = format!(
+            "<header>\n<h1>{title}</h1>\n<p class=\"lead\">{lead}</p>\n\
+             <pre class=\"command\" tabindex=\"0\"><code>{command}</code></pre>\n{reading}</header>\n<main>\n{}</main>\n\
+             <footer>{}</footer>\n",
             body.html,
             escape(&machine)
-        )
+        );
+        let document = Document {
+            title: &self.title,
+            style: STYLE,
+            body: &body,
+            script: SCRIPT,
+        };
+        document.html()
     }
 }
 
