@@ -11,6 +11,7 @@ use genus_core::episode::EpisodeError;
 use genus_core::methods::MethodError;
 use genus_core::{CalibrationError, DiscoverError, TaskError};
 use genus_data::{DataError, ExportError, SortError};
+use genus_files::FileError;
 use genus_lab::{BASELINES, LabError};
 use genus_vision::{HubError, IsaError, LoadError, SpecError};
 
@@ -81,17 +82,28 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     }
 }
 
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        match &error {
+            FileError::Write { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => Failure::ReaderLeft,
+            _ => Failure::failed(error.to_string()),
+        }
+    }
+}
+
 impl From<DataError> for Failure {
     fn from(error: DataError) -> Self {
         match &error {
-            DataError::Write { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => Failure::ReaderLeft,
             DataError::Encoders { .. } => Failure::failed(format!(
                 "{error}; embed one of them again with the encoder (and the --precision) of the other"
             )),
             DataError::NoTaxonomy { .. } => Failure::failed(format!(
                 "{error}; `genus discover … --out DIR` makes the folder that belongs here"
             )),
-            _ => Failure::failed(error.to_string()),
+            _ => match error {
+                DataError::File(error) => error.into(),
+                error => Failure::failed(error.to_string()),
+            },
         }
     }
 }
@@ -208,6 +220,7 @@ impl From<Error> for Failure {
             Error::Export(ExportError::Taken { .. }) => mended(ANOTHER_FOLDER),
             _ => match error {
                 Error::Data(error) | Error::Export(ExportError::Data(error)) => error.into(),
+                Error::File(error) => error.into(),
                 Error::Load(error) => error.into(),
                 Error::Training(error) => error.into(),
                 other => Failure::failed(other.to_string()),
@@ -302,6 +315,7 @@ impl From<LabError> for Failure {
             }
             LabError::NoImages { .. } => Failure::failed(format!("{error}; name them with --images or --data")),
             LabError::Data(error) => error.into(),
+            LabError::File(error) => error.into(),
             LabError::Discover { ref source, .. } => Failure::failed(format!("{error}{}", way_out(source))),
             other => Failure::failed(other.to_string()),
         }

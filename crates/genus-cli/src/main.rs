@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         if train::interrupt() {
             return;
         }
-        let _discarded = genus_data::discard_unfinished();
+        let _discarded = genus_files::discard_unfinished();
         std::process::exit(130);
     });
     // A file that may not grow any more is an error of the write, which is dealt with, and no reason to be killed.

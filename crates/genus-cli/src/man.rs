@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::CommandFactory;
 use clap_mangen::Man;
-use genus_data::AtomicFile;
+use genus_files::AtomicFile;
 
 use crate::args::{Args, Global};
 use crate::failure::Failure;

@@ -17,8 +17,8 @@ use parquet::file::properties::WriterProperties;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::atomic::AtomicFile;
 use crate::error::DataError;
+use genus_files::AtomicFile;
 
 /// The columns, in every format. What comes later is at the end, where nobody counts on another.
 pub(crate) const COLUMNS: [&str; 7] = ["id", "category", "kind", "score", "margin", "probability", "scene"];
@@ -177,7 +177,7 @@ impl AssignmentWriter {
     /// Writes what is still held back and, when writing into a file, lets it appear.
     pub fn finish(self) -> Result<(), DataError> {
         match self.encoder.finish().map_err(|e| DataError::write(&self.target, e))? {
-            Output::File(file) => file.commit(),
+            Output::File(file) => Ok(file.commit()?),
             Output::Stream(mut out) => out.flush().map_err(|e| DataError::write(&self.target, e)),
         }
     }

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::atomic::{self, AtomicFile};
 use crate::error::DataError;
+use genus_files::{AtomicFile, FileError, is_at};
 
 const FEATURES: &str = "features";
 const ENCODER: &str = "encoder.txt";
@@ -268,7 +268,7 @@ impl FeatureCache {
 
     /// Makes the folder and the encoder's text where they are missing.
     fn prepare_folder(&self) -> Result<(), DataError> {
-        fs::create_dir_all(&self.folder).map_err(|source| DataError::Write {
+        fs::create_dir_all(&self.folder).map_err(|source| FileError::Write {
             target: self.folder.display().to_string(),
             source,
             way_out: "; name another folder for the cache in GENUS_CACHE",
@@ -278,7 +278,7 @@ impl FeatureCache {
             let mut file = AtomicFile::create_own(&path)?;
             file.write_all(self.encoder.as_bytes())
                 .map_err(|e| DataError::write(path.display(), e))?;
-            return file.commit();
+            return Ok(file.commit()?);
         }
         if read_encoder(&path)? != self.encoder {
             return Err(DataError::Malformed {
@@ -395,7 +395,7 @@ impl Segment {
                         let _ = file.lock();
                     }
                     // Before it was locked it looked like one that nobody appends to.
-                    if !atomic::is_at(&file, &path) {
+                    if !is_at(&file, &path) {
                         continue;
                     }
                     let segment = Self::new(file);
@@ -516,7 +516,7 @@ fn merge_some(folder: &Path, dim: usize, paths: &[PathBuf]) -> Result<bool, Data
     for path in paths {
         let Ok(file) = File::open(path) else { continue };
         // Locked until they are gone, so that nobody else merges them.
-        let is_idle = file.try_lock().is_ok() && atomic::is_at(&file, path);
+        let is_idle = file.try_lock().is_ok() && is_at(&file, path);
         let segment = Segment::new(file);
         let is_ours = segment.dim() == Some(dim) || segment.length().is_ok_and(|length| length < HEAD);
         if is_idle && is_ours {

@@ -11,10 +11,9 @@ use genus_core::{Calibration, CalibrationParts};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 
-use crate::atomic::AtomicFile;
 use crate::error::DataError;
 use crate::fingerprint::fingerprint;
-use crate::whole::read_whole;
+use genus_files::{AtomicFile, read_whole};
 
 const FORMAT: &str = "genus calibration 2";
 /// The key of the text in the metadata.
@@ -76,7 +75,7 @@ pub fn write_calibration(
     let bytes = to_bytes(calibration, made).map_err(failed)?;
     let mut file = AtomicFile::create(path)?;
     file.write_all(&bytes).map_err(failed)?;
-    file.commit()
+    Ok(file.commit()?)
 }
 
 /// Reads a calibration.

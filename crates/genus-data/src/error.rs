@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use genus_files::FileError;
 use thiserror::Error;
 
 /// Where in a file something stands, counted from one as editors and people do.
@@ -224,14 +225,6 @@ pub enum DataError {
         /// What to do about it.
         way_out: String,
     },
-    /// A folder that another process is changing.
-    #[error("{} is in use by {holder}; wait until it is done and try again", folder.display())]
-    Locked {
-        /// The folder.
-        folder: PathBuf,
-        /// Who changes it.
-        holder: String,
-    },
     /// A file that cannot be deleted.
     #[error("cannot delete {}: {source}; delete it yourself or ask its owner to", path.display())]
     Delete {
@@ -240,30 +233,15 @@ pub enum DataError {
         /// What the operating system said.
         source: io::Error,
     },
-    /// An output that cannot be written.
-    #[error("cannot write {target}: {source}{way_out}")]
-    Write {
-        /// The path of the output, or what it is called when it has none.
-        target: String,
-        /// What the operating system said.
-        source: io::Error,
-        /// What to do about it, or nothing where the operating system's words say it all.
-        way_out: &'static str,
-    },
+    /// A file that cannot be written, or a folder that another process has.
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl DataError {
     /// What a failed write means, with the way out where there is a common one.
     pub(crate) fn write(target: impl fmt::Display, source: io::Error) -> Self {
-        DataError::Write {
-            target: target.to_string(),
-            way_out: if source.kind() == io::ErrorKind::StorageFull {
-                "; free some space"
-            } else {
-                ""
-            },
-            source,
-        }
+        FileError::write(target, source).into()
     }
 }
 

@@ -11,7 +11,7 @@ use std::vec;
 
 use crate::error::DataError;
 use crate::table::extension;
-use crate::whole::is_shortage;
+use genus_files::{RawPixels, is_shortage};
 pub use manifest::{ManifestFormat, list_manifest, read_manifest};
 
 /// How the names of images end.
@@ -31,17 +31,6 @@ pub struct ImageItem {
     pub label: Option<String>,
     /// Where in the file its pixels are, when the file holds many images and not one encoded image.
     pub pixels: Option<RawPixels>,
-}
-
-/// Where the pixels of an image lie in a file: three planes (red, green, blue) of a byte a pixel, row after row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RawPixels {
-    /// The place of the first byte of the red plane in the file.
-    pub offset: u64,
-    /// How many pixels a row has.
-    pub width: u32,
-    /// How many rows a plane has.
-    pub height: u32,
 }
 
 /// The images of a folder or a manifest.

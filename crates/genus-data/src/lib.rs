@@ -26,7 +26,6 @@
 //! ```
 
 mod assignments;
-mod atomic;
 mod cache;
 mod calibration;
 pub mod datasets;
@@ -36,28 +35,21 @@ mod exports;
 mod fingerprint;
 mod images;
 mod items;
-mod lock;
-mod scratch;
 mod sorting;
 mod split;
 mod table;
 mod taxonomy;
-mod whole;
 
 pub use assignments::{AssignmentRow, AssignmentWriter, Format, ParseFormatError};
-pub use atomic::{AtomicFile, Discarded, discard_unfinished, open_own};
 pub use cache::{CacheInfo, CachedEncoder, FeatureCache, default_root};
 pub use calibration::{CalibrationOrigin, calibration_fingerprint, read_calibration, write_calibration};
 pub use digits::{Digits, digits};
 pub use error::{DataError, Place};
 pub use exports::{Export, ExportError, Exported};
 pub use images::{
-    ImageItem, ImageList, ManifestFormat, RawPixels, is_image_source, list_folder, list_images, list_manifest,
-    read_manifest,
+    ImageItem, ImageList, ManifestFormat, is_image_source, list_folder, list_images, list_manifest, read_manifest,
 };
 pub use items::{ItemKey, KnownItem, KnownItems};
-pub use lock::FolderLock;
-pub use scratch::ScratchFolder;
 pub use sorting::{Link, SortError, SortedItem, Sorting};
 pub use split::{ResolvedSplit, Split};
 pub use table::{
@@ -66,4 +58,3 @@ pub use table::{
 pub use taxonomy::{
     Beside, Growing, GrowingTaxonomy, Growth, Origin, TaxonomyFolder, read_growing, read_taxonomy, write_taxonomy,
 };
-pub use whole::{MOST_TENSORS, MOST_TEXT, read_text, read_whole};

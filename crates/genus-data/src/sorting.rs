@@ -16,9 +16,8 @@ use genus_core::{Kind, Score};
 use thiserror::Error;
 
 use crate::assignments::AssignmentRow;
-use crate::atomic::AtomicFile;
-use crate::error::DataError;
 use crate::images::readable;
+use genus_files::{AtomicFile, FileError};
 
 /// The folder of the items whose category is only the best guess.
 const UNSURE: &str = "unsure";
@@ -169,7 +168,7 @@ pub enum SortError {
     },
     /// A copy that cannot be written.
     #[error(transparent)]
-    Copy(#[from] DataError),
+    File(#[from] FileError),
 }
 
 /// Where every file is to go, with nothing in the way.
@@ -450,10 +449,10 @@ fn symbolic_link(source: &Path, target: &Path) -> io::Result<()> {
 fn copy(source: &Path, target: &Path) -> Result<(), SortError> {
     let mut from = look(source, File::open(source))?;
     let mut to = AtomicFile::create_own(target)?;
-    io::copy(&mut from, &mut to).map_err(|e| DataError::write(target.display(), e))?;
+    io::copy(&mut from, &mut to).map_err(|e| FileError::write(target.display(), e))?;
     to.commit_new().map_err(|error| match error {
-        DataError::Write { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => taken(target),
-        other => SortError::Copy(other),
+        FileError::Write { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => taken(target),
+        other => other.into(),
     })
 }
 

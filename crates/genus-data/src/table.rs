@@ -31,9 +31,9 @@ use std::path::Path;
 use genus_core::{FeatureError, Features};
 
 use crate::error::{DataError, Place};
-use crate::whole::refuse_device;
 pub use column::for_each_cell;
 pub use encoder::same_encoder;
+use genus_files::refuse_device;
 use limits::{Growth, check_features};
 use source::{Block, Origin, Source};
 pub use writer::FeatureWriter;

@@ -24,7 +24,7 @@ use crate::error::DataError;
 use crate::fingerprint::fingerprint;
 use crate::items::KnownItems;
 use crate::table::{Table, read_table};
-use crate::whole::{MOST_TENSORS, MOST_TEXT, read_whole};
+use genus_files::{MAX_TENSORS, MAX_TEXT, read_whole};
 
 pub use folder::{Beside, TaxonomyFolder};
 
@@ -264,7 +264,7 @@ fn read_settled<T>(folder: &Path, read: impl Fn(File) -> Result<T, DataError>) -
     let path = folder.join(TOML);
     let mut failed_with = None;
     for _ in 1..TRIES {
-        let text = read_named(&path, MOST_TEXT)?;
+        let text = read_named(&path, MAX_TEXT)?;
         let found = parse(&path, &text).and_then(&read);
         if found.is_ok() || failed_with.as_ref() == Some(&text) {
             return found;
@@ -273,7 +273,7 @@ fn read_settled<T>(folder: &Path, read: impl Fn(File) -> Result<T, DataError>) -
             std::thread::sleep(PAUSE);
         }
     }
-    parse(&path, &read_named(&path, MOST_TEXT)?).and_then(read)
+    parse(&path, &read_named(&path, MAX_TEXT)?).and_then(read)
 }
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<File, DataError> {
@@ -294,13 +294,13 @@ fn read_belonging(folder: &Path, name: &str, mark: &str) -> Result<(PathBuf, Vec
     let (path, next) = (folder.join(name), folder::next(folder, name));
     // Once more under the first name: it may have got it in between.
     for path in [&path, &next, &path] {
-        if let Ok(bytes) = read_whole(path, MOST_TENSORS)
+        if let Ok(bytes) = read_whole(path, MAX_TENSORS)
             && fingerprint(&bytes) == mark
         {
             return Ok((path.clone(), bytes));
         }
     }
-    read_named(&path, MOST_TENSORS)?;
+    read_named(&path, MAX_TENSORS)?;
     let problem = format!("it does not belong to the {TOML} beside it; run `genus discover` again");
     Err(wrong(&path, problem))
 }

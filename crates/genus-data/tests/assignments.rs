@@ -10,6 +10,7 @@ use arrow_array::types::{Float32Type, Int64Type};
 use common::assert_mentions;
 use genus_core::{Kind, Score};
 use genus_data::{AssignmentRow, AssignmentWriter, DataError, Format};
+use genus_files::FileError;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 /// A stream whose bytes can be looked at afterwards.
@@ -200,7 +201,7 @@ fn a_broken_pipe_is_known_as_such() {
             writer.finish()
         });
         match outcome {
-            Err(DataError::Write { target, source, .. }) => {
+            Err(DataError::File(FileError::Write { target, source, .. })) => {
                 assert_eq!(
                     (target.as_str(), source.kind()),
                     ("the standard output", io::ErrorKind::BrokenPipe),

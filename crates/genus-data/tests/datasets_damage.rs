@@ -386,10 +386,14 @@ fn hostile_pickles_are_refused() {
         ("a key without a value", b"(Nd.".to_vec(), "key without a value"),
         ("append to none", b"NNa.".to_vec(), "no list"),
         ("set in none", b"NNNs.".to_vec(), "no dictionary"),
-        ("state of none", b"NNb.".to_vec(), "has none"),
+        ("state of none", b"NNb.".to_vec(), "no dictionary"),
         ("a long name", long_name, "too long"),
         ("a name that is no text", b"NN\x93.".to_vec(), "no text"),
-        ("text that is not UTF-8", b"\x8c\x01\xff.".to_vec(), "not UTF-8"),
+        (
+            "a key that is not UTF-8",
+            b"}\x8c\x01\xffNs.".to_vec(),
+            "no \"fine_labels\"",
+        ),
         ("an unknown step", b"\xfe.".to_vec(), "0xfe at byte 2"),
         (
             "a call of anything",
@@ -397,16 +401,11 @@ fn hostile_pickles_are_refused() {
             "no dictionary",
         ),
         (
-            "many objects",
-            [b"N0".repeat(1_100_000), b".".to_vec()].concat(),
-            "million objects",
-        ),
-        (
             "many steps",
-            [b"N".to_vec(), b"2".repeat(4_300_000), b".".to_vec()].concat(),
-            "four million steps",
+            [b"N".to_vec(), b"2".repeat(8_400_000), b".".to_vec()].concat(),
+            "8388608 instructions",
         ),
-        ("many marks", b"(".repeat(4_300_000), "four million steps"),
+        ("many marks", b"(".repeat(8_400_000), "8388608 instructions"),
     ] {
         let message = cifar.refusal(&pickle(&steps));
         assert!(message.contains(part), "{what}: {message}");

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::{Builder, NamedTempFile};
 
-use crate::error::DataError;
+use crate::error::FileError;
 
 /// The temporary files of this process that are neither committed nor removed.
 static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
@@ -40,7 +40,7 @@ pub fn discard_unfinished() -> Discarded {
 }
 
 /// Has a file deleted by [`discard_unfinished`].
-pub(crate) fn remember(path: &Path) {
+pub fn discard_later(path: &Path) {
     unfinished().insert(path.to_owned());
 }
 
@@ -68,13 +68,13 @@ fn delete(path: &Path) {
 }
 
 /// Renames a file, unless the process is being ended.
-pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     let _unfinished = unfinished();
     fs::rename(from, to)
 }
 
 /// Whether a path leads to this very file.
-pub(crate) fn is_at(file: &File, path: &Path) -> bool {
+pub fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::symlink_metadata(path)) {
         #[cfg(unix)]
         (Ok(open), Ok(named)) => {
@@ -109,7 +109,7 @@ pub fn open_own(options: &mut OpenOptions, path: impl AsRef<Path>) -> io::Result
 }
 
 /// Brings the names in a folder onto the disk.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     match File::open(folder)?.sync_all() {
         // Some file systems do so by themselves and know no such request.
@@ -172,7 +172,7 @@ pub struct AtomicFile {
 
 impl AtomicFile {
     /// Begins a file that is to appear at `path`. Where that is a link, it stays one: what it points to is replaced.
-    pub fn create(path: impl AsRef<Path>) -> Result<Self, DataError> {
+    pub fn create(path: impl AsRef<Path>) -> Result<Self, FileError> {
         let path = path.as_ref();
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let found = fs::metadata(&target);
@@ -181,15 +181,15 @@ impl AtomicFile {
 
     /// Begins a file of a folder that is ours, as it was made for results: a link in it is replaced and not followed, as it
     /// may lead anywhere.
-    pub fn create_own(path: impl AsRef<Path>) -> Result<Self, DataError> {
+    pub fn create_own(path: impl AsRef<Path>) -> Result<Self, FileError> {
         let path = path.as_ref();
         let found = fs::symlink_metadata(path).ok().filter(|found| !found.is_symlink());
         Self::begin(path, path.to_owned(), found)
     }
 
     /// `found` is what is there already.
-    fn begin(path: &Path, target: PathBuf, found: Option<fs::Metadata>) -> Result<Self, DataError> {
-        let failed = |source, way_out| DataError::Write {
+    fn begin(path: &Path, target: PathBuf, found: Option<fs::Metadata>) -> Result<Self, FileError> {
+        let failed = |source, way_out| FileError::Write {
             target: path.display().to_string(),
             source,
             way_out,
@@ -244,27 +244,33 @@ impl AtomicFile {
 
     /// A file without a name on the same disk, for what has to wait until the rest is known; it is gone when it is
     /// closed, however the process ends.
-    pub(crate) fn scratch(&self) -> Result<File, DataError> {
-        tempfile::tempfile_in(folder_of(&self.target)).map_err(|e| DataError::write(self.target.display(), plain(e)))
+    pub fn scratch(&self) -> Result<File, FileError> {
+        tempfile::tempfile_in(folder_of(&self.target)).map_err(|e| FileError::write(self.target.display(), plain(e)))
+    }
+
+    /// Appends bytes; unlike [`Write::write_all`] its error names the file.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), FileError> {
+        let target = self.target.display().to_string();
+        self.write_all(bytes).map_err(|e| FileError::write(target, e))
     }
 
     /// Brings everything onto the disk and gives the file its name, which is then on the disk as well.
-    pub fn commit(self) -> Result<(), DataError> {
+    pub fn commit(self) -> Result<(), FileError> {
         self.commit_with(&[])
     }
 
     /// The same for a file that others belong to: with it those are finished as well, and are not discarded any more.
-    pub(crate) fn commit_with(self, others: &[PathBuf]) -> Result<(), DataError> {
+    pub fn commit_with(self, others: &[PathBuf]) -> Result<(), FileError> {
         let target = self.target.clone();
         let persist = |file: NamedTempFile, target: &Path| file.persist(target).map(drop).map_err(|e| e.error);
         self.finish(File::sync_all, persist, others)?;
-        sync_folder(folder_of(&target)).map_err(|e| DataError::write(target.display(), e))
+        sync_folder(folder_of(&target)).map_err(|e| FileError::write(target.display(), e))
     }
 
     /// Gives the file its name unless something has it already, which then stays and is the error.
     ///
     /// It may reach the disk a little later: this is for copies, of which there are many and which can be made again.
-    pub(crate) fn commit_new(self) -> Result<(), DataError> {
+    pub fn commit_new(self) -> Result<(), FileError> {
         let persist =
             |file: NamedTempFile, target: &Path| file.persist_noclobber(target).map(drop).map_err(|e| e.error);
         self.finish(|_| Ok(()), persist, &[])
@@ -275,10 +281,10 @@ impl AtomicFile {
         settle: impl FnOnce(&File) -> io::Result<()>,
         persist: impl FnOnce(NamedTempFile, &Path) -> io::Result<()>,
         others: &[PathBuf],
-    ) -> Result<(), DataError> {
+    ) -> Result<(), FileError> {
         let Some(writer) = self.file.take() else { return Ok(()) };
         let target = self.target.clone();
-        let failed = |source: io::Error| DataError::write(target.display(), plain(source));
+        let failed = |source: io::Error| FileError::write(target.display(), plain(source));
         let temporary = writer.get_ref().path().to_owned();
         let written = writer.into_inner().map_err(|e| e.into_error()).and_then(|file| {
             settle(file.as_file())?;
@@ -350,7 +356,7 @@ fn temporary(builder: &Builder, folder: &Path) -> io::Result<NamedTempFile> {
 }
 
 /// The folder that a file is in.
-pub(crate) fn folder_of(path: &Path) -> &Path {
+pub fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::atomic;
-use crate::error::DataError;
+use crate::error::FileError;
 
 /// The file that is locked.
 const NAME: &str = ".genus.lock";
@@ -32,10 +32,10 @@ pub struct FolderLock {
 impl FolderLock {
     /// Takes the lock of a folder that exists. Another process that has it is waited for a few seconds; then the error says who
     /// it is.
-    pub fn take(folder: impl AsRef<Path>) -> Result<Self, DataError> {
+    pub fn take(folder: impl AsRef<Path>) -> Result<Self, FileError> {
         let folder = folder.as_ref();
         let path = folder.join(NAME);
-        let failed = |source| DataError::write(path.display(), source);
+        let failed = |source| FileError::write(path.display(), source);
         let give_up = Instant::now() + PATIENCE;
         loop {
             let mut file = open(&path).map_err(failed)?;
@@ -48,7 +48,7 @@ impl FolderLock {
                     continue;
                 }
                 Err(TryLockError::WouldBlock) => {
-                    return Err(DataError::Locked {
+                    return Err(FileError::Locked {
                         folder: folder.to_owned(),
                         holder: holder(&file),
                     });
@@ -58,7 +58,7 @@ impl FolderLock {
             if atomic::is_at(&file, &path) {
                 // Who it is matters to people only.
                 let _ = introduce(&mut file);
-                atomic::remember(&path);
+                atomic::discard_later(&path);
                 return Ok(Self { path, _file: file });
             }
         }

@@ -5,9 +5,9 @@ use std::io::{self, Read};
 use std::path::Path;
 
 /// The most bytes of a file of text: settings, taxonomies, splits, metrics.
-pub const MOST_TEXT: u64 = 64 << 20;
+pub const MAX_TEXT: u64 = 64 << 20;
 /// The most bytes of a file of tensors that is read whole: centres, calibrations, the items of a taxonomy, checkpoints.
-pub const MOST_TENSORS: u64 = 4 << 30;
+pub const MAX_TENSORS: u64 = 4 << 30;
 
 /// The bytes of a file that has at most so many.
 ///
@@ -29,25 +29,26 @@ pub fn read_whole(path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
 
 /// The same for a text.
 pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
-    let bytes = read_whole(path, MOST_TEXT)?;
+    let bytes = read_whole(path, MAX_TEXT)?;
     String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, format!("it is no text: {e}")))
 }
 
 /// Whether it is not a file that is to blame but the machine, which has too few file handles or too little memory left.
-pub(crate) fn is_shortage(error: &io::Error) -> bool {
+pub fn is_shortage(error: &io::Error) -> bool {
     #[cfg(unix)]
     let code = matches!(
         error.raw_os_error(),
         Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS | libc::EAGAIN)
     );
+    // Too many open files, and no system resources.
     #[cfg(not(unix))]
-    let code = false;
+    let code = matches!(error.raw_os_error(), Some(4 | 1450));
     // A call that was interrupted says nothing about the file either.
     code || matches!(error.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::Interrupted)
 }
 
 /// Fails for a device.
-pub(crate) fn refuse_device(found: &fs::Metadata) -> io::Result<()> {
+pub fn refuse_device(found: &fs::Metadata) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::FileTypeExt;

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use common::assert_mentions;
-use genus_data::{AtomicFile, discard_unfinished, open_own};
+use genus_files::{AtomicFile, discard_unfinished, open_own};
 
 /// `discard_unfinished` works on all files of the process, so the tests take turns.
 fn turn() -> MutexGuard<'static, ()> {

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::time::Duration;
 
 use common::assert_mentions;
-use genus_data::FolderLock;
+use genus_files::FolderLock;
 
 const NAME: &str = ".genus.lock";
 

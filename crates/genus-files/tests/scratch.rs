@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 
-use genus_data::{ScratchFolder, discard_unfinished};
+use genus_files::{ScratchFolder, discard_unfinished};
 
 /// A folder as a killed process leaves it.
 fn left(name: &str, lock: bool) -> (PathBuf, Option<File>) {

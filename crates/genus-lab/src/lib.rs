@@ -77,6 +77,9 @@ pub enum LabError {
     /// The files cannot be used.
     #[error(transparent)]
     Data(#[from] genus_data::DataError),
+    /// A file cannot be written.
+    #[error(transparent)]
+    File(#[from] genus_files::FileError),
     /// The data cannot give such episodes.
     #[error("{data}: {source}")]
     Episode {

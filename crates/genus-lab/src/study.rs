@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use genus_core::episode::{Shape, ShortClasses};
 use genus_core::projection::Projection;
-use genus_data::{AtomicFile, DataError, MOST_TEXT, read_whole};
+use genus_files::{AtomicFile, FileError, MAX_TEXT, read_whole};
 use serde::{Deserialize, Serialize};
 
 use crate::charts::Figure;
@@ -191,7 +191,7 @@ impl Study {
     ) -> Result<Option<Report>, LabError> {
         let path = self.folder.join(folder).join(format!("{name}.json"));
         let key = key::of_report(data, bench, experiment);
-        let before = read_whole(&path, MOST_TEXT)
+        let before = read_whole(&path, MAX_TEXT)
             .ok()
             .and_then(|text| serde_json::from_slice::<Kept>(&text).ok());
         if let Some(kept) = before.filter(|kept| kept.key == key) {
@@ -369,19 +369,11 @@ fn plain(name: &str) -> String {
 
 /// Writes a file as a whole, with the folders above it.
 fn write_file(path: &Path, text: &str) -> Result<(), LabError> {
-    use std::io::Write;
-    let failed = |source| {
-        LabError::Data(DataError::Write {
-            target: path.display().to_string(),
-            source,
-            way_out: "",
-        })
-    };
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(failed)?;
+        fs::create_dir_all(folder).map_err(|e| FileError::write(path.display(), e))?;
     }
     let mut file = AtomicFile::create_own(path)?;
-    file.write_all(text.as_bytes()).map_err(failed)?;
+    file.append(text.as_bytes())?;
     file.commit()?;
     Ok(())
 }

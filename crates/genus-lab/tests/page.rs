@@ -55,10 +55,7 @@ fn checked<T>(html: &str, look: impl FnOnce(&Document<'_>) -> T) -> T {
     let document = Document::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     for node in document.descendants().filter(Node::is_element) {
         let tag = node.tag_name().name();
-        assert!(
-            !["img", "iframe", "object", "base", "form"].contains(&tag),
-            "{tag}"
-        );
+        assert!(!["img", "iframe", "object", "base", "form"].contains(&tag), "{tag}");
         for attribute in node.attributes() {
             let (name, value) = (attribute.name(), attribute.value());
             assert!(
@@ -66,7 +63,10 @@ fn checked<T>(html: &str, look: impl FnOnce(&Document<'_>) -> T) -> T {
                 "{name}={value}"
             );
             // The one link is an empty icon, so that browsers ask for none.
-            assert!(name != "href" || value.starts_with('#') || (tag, value) == ("link", "data:,"), "{name}={value}");
+            assert!(
+                name != "href" || value.starts_with('#') || (tag, value) == ("link", "data:,"),
+                "{name}={value}"
+            );
         }
         if let Some(place) = node.attribute("href").filter(|_| tag != "link") {
             let there = |other: Node| other.attribute("id") == place.strip_prefix('#');

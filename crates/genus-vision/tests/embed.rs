@@ -253,16 +253,19 @@ fn bare_pixels_inside_of_a_file_are_an_image() {
     bytes.extend([10, 20, 30, 40, 50, 60, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13]);
     std::fs::write(&path, &bytes).unwrap();
     let limits = genus_vision::Limits::default();
-    let source = ImageSource::planes(&path, 5, 3, 2);
+    let planes = |path: &std::path::Path, offset, width, height| {
+        ImageSource::new(path, Some(genus_files::RawPixels { offset, width, height }))
+    };
+    let source = planes(&path, 5, 3, 2);
     let image = genus_vision::decode(&source.read(&limits).unwrap(), &limits).unwrap();
     assert_eq!((image.width(), image.height()), (3, 2));
     assert_eq!(image.data()[..6], [10, 1, 7, 20, 2, 8]);
     assert_eq!(image.data()[15..], [60, 6, 13]);
     // Beyond the end of the file there is none.
-    assert!(ImageSource::planes(&path, 6, 3, 2).read(&limits).is_err());
-    assert!(ImageSource::planes(&path, u64::MAX, 3, 2).read(&limits).is_err());
-    assert!(ImageSource::planes(&path, 0, u32::MAX, u32::MAX).read(&limits).is_err());
-    assert!(ImageSource::planes(folder.path(), 0, 1, 1).read(&limits).is_err());
+    assert!(planes(&path, 6, 3, 2).read(&limits).is_err());
+    assert!(planes(&path, u64::MAX, 3, 2).read(&limits).is_err());
+    assert!(planes(&path, 0, u32::MAX, u32::MAX).read(&limits).is_err());
+    assert!(planes(folder.path(), 0, 1, 1).read(&limits).is_err());
 }
 
 #[test]

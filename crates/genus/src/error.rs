@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use genus_core::methods::MethodError;
 use genus_core::{CalibrationError, DiscoverError, FeatureError, TaskError, TaxonomyError};
 use genus_data::{DataError, Export, ExportError, SortError};
+use genus_files::FileError;
 use genus_vision::{EncodeError, HubError, IsaError, LoadError, SpecError};
 use thiserror::Error;
 
@@ -21,6 +22,9 @@ pub enum Error {
     /// A file cannot be read or written.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// A file cannot be written.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The method cannot be built.
     #[error(transparent)]
     Method(#[from] MethodError),

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use genus_data::{FeatureCache, FeatureWriter, ImageList, ScratchFolder, default_root, is_image_source, list_images};
+use genus_data::{FeatureCache, FeatureWriter, ImageList, default_root, is_image_source, list_images};
+use genus_files::ScratchFolder;
 use genus_vision::{
     Augmented, ContentHash, Embedding, Encoder, EncoderSpec, Hub, ImageSource, Limits, Memory, NetworkEncoder,
     NoMemory, Precision,
 };
 
 use crate::items::{Items, Source};
-use crate::source::image_source;
 use crate::training::trained_encoder;
 use crate::{Error, Length, Note, Progress, Skipped};
 
@@ -234,7 +234,11 @@ impl<'a> Embedder<'a> {
             format!("view {} of images", view.number + 1)
         });
         progress.start(&stage, Length::Steps(list.items.len() as u64));
-        let files: Vec<ImageSource> = list.items.iter().map(image_source).collect();
+        let files: Vec<ImageSource> = list
+            .items
+            .iter()
+            .map(|item| ImageSource::new(&item.path, item.pixels))
+            .collect();
         let mut written = 0;
         embedding.run(encoder, &files, memory, |at, features| {
             let item = &list.items[at];

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
-use genus_data::{DataError, ImageItem, ScratchFolder, Table, TableFile, TableReader, read_table};
+use genus_data::{DataError, ImageItem, Table, TableFile, TableReader, read_table};
+use genus_files::ScratchFolder;
 
 use crate::Error;
 

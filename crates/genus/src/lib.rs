@@ -94,7 +94,6 @@ mod next_steps;
 mod output;
 mod progress;
 mod report;
-mod source;
 pub mod text;
 pub mod training;
 
@@ -110,7 +109,6 @@ pub use next_steps::NextSteps;
 pub use output::{Destination, Folder, Output, OutputOptions, Rows, Saved};
 pub use progress::{Length, Note, Progress, Silent, Skipped};
 pub use report::{Described, Page, REPORT_FILE, begin_page, describe};
-pub use source::image_source;
 pub use training::train;
 
 // What the options and outcomes are made of.

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use genus_core::{Assignment, Scenes, Taxonomy};
-use genus_data::{AssignmentRow, AssignmentWriter, AtomicFile, Exported, Format, SortedItem};
+use genus_data::{AssignmentRow, AssignmentWriter, Exported, Format, SortedItem};
 
 use crate::error::Purpose;
 use crate::items::Items;
@@ -261,18 +261,4 @@ impl Drop for Folder {
             let _ = fs::remove_dir(folder);
         }
     }
-}
-
-/// Writes a text into a file that was opened for it.
-pub(crate) fn fill(file: &mut AtomicFile, text: &str) -> Result<(), Error> {
-    let written = file.write_all(text.as_bytes());
-    written.map_err(|source| {
-        let target = file.path().display().to_string();
-        genus_data::DataError::Write {
-            target,
-            source,
-            way_out: "",
-        }
-        .into()
-    })
 }

@@ -6,15 +6,14 @@ use std::path::{Path, PathBuf};
 use genus_core::explain::{CategoryTree, confusable, nearest_categories, rivals, ties};
 use genus_core::projection::Projection;
 use genus_core::{Assignment, Features, MergeTree, Scenes, Stop, Task, Taxonomy};
-use genus_data::{AtomicFile, DataError, ImageItem, for_each_cell};
+use genus_data::{DataError, ImageItem, for_each_cell};
+use genus_files::AtomicFile;
 use genus_report::{Category, Communities, Example, Item, Made, Pictures, Report, Slot, Tied, Truth, Why};
-use genus_vision::decode;
+use genus_vision::{ImageSource, decode};
 use rayon::prelude::*;
 
 use crate::counts::Counts;
 use crate::discover::{Inputs, Outcome};
-use crate::output::fill;
-use crate::source::image_source;
 use crate::{Error, Length, Progress};
 
 /// The name of the page in a folder of results.
@@ -127,7 +126,8 @@ fn add_pictures(report: &mut Report, outcome: &Outcome, progress: &dyn Progress)
                 Slot::Item(at) => pile.get(&report.items[at].id),
             };
             // What could be embedded can be shown, unless the file has gone since: then it is only named.
-            let bytes = image_source(image?).read(limits).ok()?;
+            let image = image?;
+            let bytes = ImageSource::new(&image.path, image.pixels).read(limits).ok()?;
             decode(&bytes, limits).ok()?.thumbnail(side)
         });
         let made = made.collect();
@@ -325,7 +325,7 @@ fn communities(
 /// Begins a page in a folder; it appears when it is committed.
 pub fn begin_page(report: &Report, folder: &Path) -> Result<AtomicFile, Error> {
     let mut file = AtomicFile::create_own(folder.join(REPORT_FILE))?;
-    fill(&mut file, &report.html())?;
+    file.append(report.html().as_bytes())?;
     Ok(file)
 }
 

@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use genus::{CacheChoice, CalibrationFile};
 use genus_core::episode::{Pile, Shape};
-use genus_data::AtomicFile;
 use genus_data::datasets::DatasetEntry;
+use genus_files::AtomicFile;
 use genus_lab::{
     Bench, Dataset, Experiment, LargeSettings, PileSettings, Report, StreamSettings, Varied, figures_page,
 };

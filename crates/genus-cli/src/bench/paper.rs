@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use genus::training::{Objective, TrainingError, TrainingSettings, trained_encoder};
 use genus::{CacheChoice, ImageOptions};
 use genus_core::episode::{Shape, ShortClasses};
-use genus_data::AtomicFile;
 use genus_data::datasets::{DATASETS, DatasetEntry, ImageSet, Images};
+use genus_files::AtomicFile;
 use genus_lab::{Bench, Counts, Dataset, Experiment, Study, paper_counts};
 
 use super::command_line;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use genus::training::{trained_encoder, trained_hash};
-use genus::{CalibrationFile, Embedder, ImageOptions, Items, image_source};
+use genus::{CalibrationFile, Embedder, ImageOptions, Items};
 use genus_data::datasets::{DatasetEntry, ImageSet, Images};
 use genus_data::{ImageList, Split, list_images, read_table};
 use genus_lab::{ClassLists, Dataset, Experiment, ImageRows, Ocd, SimGcd};
-use genus_vision::Augmented;
+use genus_vision::{Augmented, ImageSource};
 
 use crate::args::{BenchSource, Global};
 use crate::failure::Failure;
@@ -213,7 +213,7 @@ impl Wanted<'_> {
             let sources = ids
                 .iter()
                 .filter_map(|id| by_id.get(&**id))
-                .map(|item| image_source(item));
+                .map(|item| ImageSource::new(&item.path, item.pixels));
             data = data.with_images(ImageRows {
                 sources: sources.collect(),
                 encoder,

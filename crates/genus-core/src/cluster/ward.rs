@@ -28,7 +28,7 @@ pub(crate) struct Tree {
 }
 
 /// Up to so many points a matrix of all costs is small and fast to look up.
-const MATRIX_UP_TO: usize = 2048;
+const MATRIX_UP_TO: usize = crate::task::GRAM_LIMIT;
 
 /// The tree of points given by their rows of `dim` features; see [`ward_of_gram`].
 ///

@@ -4,13 +4,14 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
+use genus_files::RawPixels;
+
 use super::annotation::Lines;
 use super::folders::{bare, class_folders};
 use super::listing::{Listing, Looked, some};
 use super::pickle::Pickle;
 use super::{DatasetEntry, ImageSet, Images, Part};
 use crate::error::{DataError, Place};
-use crate::images::RawPixels;
 use crate::table::source::Origin;
 
 pub(super) const ENTRY: DatasetEntry = DatasetEntry {

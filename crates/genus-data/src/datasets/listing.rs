@@ -4,9 +4,11 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use genus_files::RawPixels;
+
 use super::{DatasetEntry, ImageSet};
 use crate::error::DataError;
-use crate::images::{ImageItem, ImageList, RawPixels};
+use crate::images::{ImageItem, ImageList};
 
 /// How many names a note lists before it says how many more there are.
 const NAMED: usize = 5;

@@ -8,15 +8,14 @@ mod imagefolder;
 mod label_studio;
 
 use std::fmt;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::atomic::AtomicFile;
 use crate::error::DataError;
 use crate::sorting::{SortedItem, Sorting};
+use genus_files::AtomicFile;
 pub(crate) use imagefolder::{CARD, METADATA};
 
 /// A program that what was sorted is exported for.
@@ -113,7 +112,7 @@ impl Exported {
                 std::fs::create_dir_all(folder).map_err(|e| DataError::write(folder.display(), e))?;
             }
             let mut file = AtomicFile::create_own(path)?;
-            file.write_all(bytes).map_err(|e| DataError::write(path.display(), e))?;
+            file.append(bytes)?;
             file.commit()?;
         }
         Ok(())

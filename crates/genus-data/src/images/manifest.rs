@@ -19,7 +19,7 @@ use crate::table::limits::MAX_ROW_BYTES;
 use crate::table::lines::Lines;
 use crate::table::parquet;
 use crate::table::source::Origin;
-use crate::whole::refuse_device;
+use genus_files::refuse_device;
 
 /// What the column of paths may be called, best name first.
 const PATHS: [&str; 4] = ["path", "image", "file", "filename"];

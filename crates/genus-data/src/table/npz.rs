@@ -1,14 +1,9 @@
 //! NumPy's archive of arrays, a ZIP file with one `.npy` an entry.
-//!
-//! The `zip` crate reads the directory; the entries are read here, since its readers borrow the archive and cannot be
-//! kept for streaming.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
 
-use flate2::CrcReader;
-use flate2::read::DeflateDecoder;
-use zip::{CompressionMethod, ZipArchive};
+use genus_files::FormatError;
+use genus_files::archive::{Directory, EntryReader};
 
 use super::arrays::{Arrays, Beside, CLASSES, Column, ENCODER, IDS, LABELS, column_shape, find_features};
 use super::encoder;
@@ -16,18 +11,15 @@ use super::npy::Header;
 use super::source::{Origin, Source};
 use crate::error::DataError;
 
-/// Deflate shrinks to no less than this; an entry that claims more is no honest one.
-const MAX_RATIO: u64 = 1100;
-
 /// Opens an `.npz` file: features and, where it has them, labels, class names and ids.
 pub(super) fn open(origin: Origin, file: File) -> Result<Box<dyn Source>, DataError> {
-    let mut archive = Archive::open(origin, file)?;
+    let archive = Archive::open(origin, file)?;
     let names = archive.names();
     let x = find_features(&archive.origin, "array", |name| names.iter().any(|n| n == name), &names)?;
     let (header, bytes) = archive.array(x)?;
     let matrix = header.into_matrix(&archive.origin, &format!("\"{x}\""), Box::new(bytes))?;
 
-    let mut column = |name: &str| match names.iter().any(|n| n == name) {
+    let column = |name: &str| match names.iter().any(|n| n == name) {
         true => archive.column(name, matrix.rows).map(Some),
         false => Ok(None),
     };
@@ -57,88 +49,49 @@ pub(super) fn open(origin: Origin, file: File) -> Result<Box<dyn Source>, DataEr
 
 struct Archive {
     origin: Origin,
-    zip: ZipArchive<File>,
-    length: u64,
+    directory: Directory,
 }
 
 impl Archive {
     fn open(origin: Origin, file: File) -> Result<Self, DataError> {
-        let length = file.metadata().map_err(|e| origin.io(e))?.len();
-        let zip = ZipArchive::new(file).map_err(|e| {
-            origin.malformed(format!(
-                "not a readable .npz file ({e}); it was cut off or is damaged, write it again"
-            ))
+        let directory = Directory::read(file).map_err(|e| {
+            origin.format(e, |problem| {
+                format!("not a readable .npz file ({problem}); it was cut off or is damaged, write it again")
+            })
         })?;
-        Ok(Self { origin, zip, length })
+        Ok(Self { origin, directory })
     }
 
     /// The names of the arrays.
     fn names(&self) -> Vec<String> {
-        let entries = self.zip.file_names().filter_map(Result::ok);
-        entries
-            .filter_map(|entry| entry.strip_suffix(".npy").map(str::to_owned))
-            .collect()
+        let names = self.directory.names().filter_map(|name| name.strip_suffix(".npy"));
+        names.map(str::to_owned).collect()
     }
 
-    /// The head of an array and the bytes that follow it.
-    fn array(&mut self, name: &str) -> Result<(Header, CheckedEntry), DataError> {
-        let damaged = |problem: String| {
-            self.origin.malformed(format!(
-                "\"{name}\" cannot be read from the archive: {problem}; write the file again"
-            ))
+    /// The head of an array and the bytes that follow it, from a handle of their own.
+    fn array(&self, name: &str) -> Result<(Header, EntryReader<File>), DataError> {
+        let origin = &self.origin;
+        let damaged = |error: FormatError| {
+            origin.format(error, |problem| {
+                format!("\"{name}\" cannot be read from the archive: {problem}; write the file again")
+            })
         };
-        let index = self
-            .zip
-            .index_for_name(&format!("{name}.npy"))
-            .ok_or_else(|| damaged("not found".to_owned()))?;
-        let entry = self.zip.by_index_raw(index).map_err(|e| damaged(e.to_string()))?;
-        let (stored, length) = (entry.compressed_size(), entry.size());
-        let start = entry
-            .data_start()
-            .ok_or_else(|| damaged("it has no position".to_owned()))?;
-        let (method, encrypted, crc) = (entry.compression(), entry.encrypted(), entry.crc32());
-        drop(entry);
-
-        if encrypted {
-            return Err(damaged("it is encrypted".to_owned()));
-        }
-        if start.checked_add(stored).is_none_or(|end| end > self.length) {
-            return Err(damaged("the archive ends before it".to_owned()));
-        }
-        let mut file = File::open(&self.origin.path).map_err(|e| self.origin.io(e))?;
-        file.seek(SeekFrom::Start(start)).map_err(|e| self.origin.io(e))?;
-        let raw = file.take(stored);
-        let bytes: Box<dyn Read + Send> = match method {
-            CompressionMethod::Stored if stored == length => Box::new(raw),
-            CompressionMethod::Deflated if length / MAX_RATIO <= stored => Box::new(DeflateDecoder::new(raw)),
-            CompressionMethod::Stored | CompressionMethod::Deflated => {
-                return Err(damaged(format!("it claims {length} bytes but takes {stored}")));
-            }
-            other => {
-                return Err(damaged(format!(
-                    "its compression ({other}) is not the one of numpy.savez_compressed"
-                )));
-            }
-        };
-        // One byte more than declared, so that an entry that goes on is noticed.
-        let bytes = bytes.take(length.saturating_add(1));
-        let mut entry = CheckedEntry {
-            bytes: CrcReader::new(bytes),
-            crc,
-        };
-        let header = Header::read(&self.origin, &format!("\"{name}\""), &mut entry, length)?;
-        Ok((header, entry))
+        let entry = self.directory.entry(&format!("{name}.npy")).map_err(damaged)?;
+        let file = File::open(&origin.path).map_err(|e| origin.io(e))?;
+        let mut bytes = entry.open(file).map_err(damaged)?;
+        let header = Header::read(origin, &format!("\"{name}\""), &mut bytes, entry.length())?;
+        Ok((header, bytes))
     }
 
     /// An array with one value a row.
-    fn column(&mut self, name: &str, rows: u64) -> Result<Column, DataError> {
+    fn column(&self, name: &str, rows: u64) -> Result<Column, DataError> {
         let (header, mut bytes) = self.array(name)?;
         column_shape(&self.origin, name, &header.shape, rows)?;
         header.read_column(&self.origin, name, &mut bytes)
     }
 
     /// The one text of the array that says which encoder made the features.
-    fn encoder(&mut self) -> Result<Option<String>, DataError> {
+    fn encoder(&self) -> Result<Option<String>, DataError> {
         let (header, mut bytes) = self.array(ENCODER)?;
         if matches!(*header.shape, [] | [1])
             && let Column::Texts(mut texts) = header.read_column(&self.origin, ENCODER, &mut bytes)?
@@ -150,7 +103,7 @@ impl Archive {
             .malformed("\"encoder\" must be one text; save it as numpy.array(\"...\")"))
     }
 
-    fn classes(&mut self) -> Result<Vec<String>, DataError> {
+    fn classes(&self) -> Result<Vec<String>, DataError> {
         let (header, mut bytes) = self.array(CLASSES)?;
         if header.shape.len() != 1 {
             return Err(self
@@ -161,21 +114,5 @@ impl Archive {
             Column::Texts(names) => names,
             Column::Integers(names) => names.iter().map(i128::to_string).collect(),
         })
-    }
-}
-
-/// The bytes of an entry; reading to their end compares the checksum.
-struct CheckedEntry {
-    bytes: CrcReader<io::Take<Box<dyn Read + Send>>>,
-    crc: u32,
-}
-
-impl Read for CheckedEntry {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.bytes.read(buffer)?;
-        if count == 0 && !buffer.is_empty() && self.bytes.crc().sum() != self.crc {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the checksum is wrong"));
-        }
-        Ok(count)
     }
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
+use genus_files::safetensors::read_header;
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 
@@ -15,13 +16,10 @@ use super::encoder;
 use super::source::{Origin, Source};
 use crate::error::DataError;
 
-/// The longest header that the format allows.
-const MAX_HEADER: u64 = 100_000_000;
-
 /// Opens a `.safetensors` file: features and, where it has them, labels; class names and ids as JSON lists, and the
 /// encoder as it is, in its metadata.
 pub(super) fn open(origin: Origin, mut file: File) -> Result<Box<dyn Source>, DataError> {
-    let (metadata, data_start) = read_header(&origin, &mut file)?;
+    let (metadata, data_start) = header(&origin, &mut file)?;
     let x = find_features(
         &origin,
         "tensor",
@@ -71,34 +69,14 @@ pub(super) fn open(origin: Origin, mut file: File) -> Result<Box<dyn Source>, Da
     Arrays::open(origin, matrix, beside)
 }
 
-/// Reads the header and gives the position of the tensors, having compared all lengths with the file's.
-fn read_header(origin: &Origin, file: &mut File) -> Result<(Metadata, u64), DataError> {
-    let damaged = |problem: String| {
-        origin.malformed(format!(
-            "not a readable safetensors file: {problem}; it was cut off or is damaged, write it again"
-        ))
-    };
-    let file_length = file.metadata().map_err(|e| origin.io(e))?.len();
-    let mut length = [0; 8];
-    file.read_exact(&mut length).map_err(|e| stream_error(origin, e))?;
-    let length = u64::from_le_bytes(length);
-    if length > MAX_HEADER || length > file_length.saturating_sub(8) {
-        return Err(damaged(format!(
-            "its header claims {length} bytes of a file of {file_length}"
-        )));
-    }
-    let mut header = vec![0; length as usize];
-    file.read_exact(&mut header).map_err(|e| stream_error(origin, e))?;
-    let metadata: Metadata = serde_json::from_slice(&header).map_err(|e| damaged(e.to_string()))?;
-    let expected = (metadata.data_len() as u64).checked_add(8 + length);
-    if expected != Some(file_length) {
-        return Err(damaged(format!(
-            "its tensors need {} bytes but it has {}",
-            metadata.data_len(),
-            file_length - 8 - length
-        )));
-    }
-    Ok((metadata, 8 + length))
+/// Reads the header and gives the position of the tensors.
+fn header(origin: &Origin, file: &mut File) -> Result<(Metadata, u64), DataError> {
+    let length = file.metadata().map_err(|e| origin.io(e))?.len();
+    read_header(file, length).map_err(|e| {
+        origin.format(e, |problem| {
+            format!("not a readable safetensors file: {problem}; it was cut off or is damaged, write it again")
+        })
+    })
 }
 
 /// The bytes of one tensor, from a handle of their own.

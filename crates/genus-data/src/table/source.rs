@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use genus_files::FormatError;
+
 use crate::error::{DataError, Place};
 
 /// A format's reader.
@@ -63,6 +65,14 @@ impl Origin {
         DataError::Read {
             path: self.path.clone(),
             source,
+        }
+    }
+
+    /// What is wrong with a container, in words that `explain` makes of the problem.
+    pub(crate) fn format(&self, error: FormatError, explain: impl FnOnce(&str) -> String) -> DataError {
+        match error {
+            FormatError::Io(source) => self.io(source),
+            error => self.malformed(explain(&error.to_string())),
         }
     }
 

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use super::source::Origin;
 use super::{Magnitude, REMEMBERED_IDS, SeenIds, extension, largest_magnitude};
-use crate::atomic::AtomicFile;
 use crate::error::{DataError, Place};
 use arrays::{NpzSink, SafetensorsSink};
+use genus_files::AtomicFile;
 use parquet::ParquetSink;
 use text::{CsvSink, JsonlSink};
 

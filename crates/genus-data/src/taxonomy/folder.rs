@@ -1,11 +1,10 @@
 //! The folder of a taxonomy while it is changed.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io;
 
 use super::*;
-use crate::atomic::{self, AtomicFile};
-use crate::lock::FolderLock;
+use genus_files::{AtomicFile, FolderLock, discard_later, rename, sync_folder};
 
 /// A file that a taxonomy that grows has beside it, and that others make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,7 +55,7 @@ impl TaxonomyFolder {
     pub fn stage(&mut self, file: Beside) -> PathBuf {
         self.staged.insert(file);
         let path = next(&self.folder, file.name());
-        atomic::remember(&path);
+        discard_later(&path);
         path
     }
 
@@ -72,7 +71,7 @@ impl TaxonomyFolder {
         }
         for beside in &self.staged {
             let name = beside.name();
-            let bytes = read_whole(next(&self.folder, name), MOST_TENSORS).map_err(|e| unwritable(name, e))?;
+            let bytes = read_whole(next(&self.folder, name), MAX_TENSORS).map_err(|e| unwritable(name, e))?;
             file.beside.insert(name.to_owned(), fingerprint(&bytes));
         }
         let staged = self.staged.iter().map(|beside| beside.name());
@@ -83,7 +82,7 @@ impl TaxonomyFolder {
             }
         }
         for (name, bytes) in &files {
-            let is_there = read_whole(self.folder.join(name), MOST_TENSORS).is_ok_and(|there| there == *bytes);
+            let is_there = read_whole(self.folder.join(name), MAX_TENSORS).is_ok_and(|there| there == *bytes);
             if !is_there {
                 self.put(name, bytes)?;
             }
@@ -106,13 +105,13 @@ impl TaxonomyFolder {
     /// The `taxonomy.toml` that is there, if there is one.
     fn file(&self) -> Option<File> {
         let path = self.folder.join(TOML);
-        parse(&path, &read_whole(&path, MOST_TEXT).ok()?).ok()
+        parse(&path, &read_whole(&path, MAX_TEXT).ok()?).ok()
     }
 
     fn put(&self, name: &str, bytes: &[u8]) -> Result<(), DataError> {
         let path = next(&self.folder, name);
-        atomic::remember(&path);
-        begin_own(&path, bytes)?.commit()
+        discard_later(&path);
+        Ok(begin_own(&path, bytes)?.commit()?)
     }
 
     /// Settles what was left by the `taxonomy.toml` that is there.
@@ -134,12 +133,12 @@ impl TaxonomyFolder {
             };
             settled = true;
             let bytes = match found.is_file() {
-                true => read_whole(&next, MOST_TENSORS).map_err(failed)?,
+                true => read_whole(&next, MAX_TENSORS).map_err(failed)?,
                 false => Vec::new(),
             };
             match belongs(name) {
                 Belongs::Marked(mark) if fingerprint(&bytes) == mark => {
-                    atomic::rename(&next, &path).map_err(failed)?;
+                    rename(&next, &path).map_err(failed)?;
                     continue;
                 }
                 Belongs::No if found.is_file() && bytes.is_empty() => remove(&path)?,
@@ -148,7 +147,7 @@ impl TaxonomyFolder {
             remove(&next)?;
         }
         match settled {
-            true => atomic::sync_folder(&self.folder).map_err(|e| DataError::write(self.folder.display(), e)),
+            true => sync_folder(&self.folder).map_err(|e| DataError::write(self.folder.display(), e)),
             false => Ok(()),
         }
     }
@@ -164,7 +163,7 @@ impl Drop for TaxonomyFolder {
 
 fn begin_own(path: &Path, bytes: &[u8]) -> Result<AtomicFile, DataError> {
     let mut file = AtomicFile::create_own(path)?;
-    file.write_all(bytes).map_err(|e| DataError::write(path.display(), e))?;
+    file.append(bytes)?;
     Ok(file)
 }
 

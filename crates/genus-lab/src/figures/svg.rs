@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write};
 
+use genus_report::escape;
+
 /// The colour of titles and of what must be read.
 pub(super) const INK: &str = "#1f2328";
 /// The colour of what explains: ticks, captions, legends.

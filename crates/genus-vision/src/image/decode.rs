@@ -115,19 +115,7 @@ pub enum ImageError {
 impl ImageError {
     /// Whether it is not the file that is to blame but the machine, which has too few file handles or too little memory left.
     pub fn is_shortage(&self) -> bool {
-        let ImageError::Unreadable(error) = self else {
-            return false;
-        };
-        #[cfg(unix)]
-        let code = matches!(
-            error.raw_os_error(),
-            Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS | libc::EAGAIN)
-        );
-        // Too many open files, and no system resources.
-        #[cfg(not(unix))]
-        let code = matches!(error.raw_os_error(), Some(4 | 1450));
-        // A call that was interrupted says nothing about the file either.
-        code || matches!(error.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::Interrupted)
+        matches!(self, ImageError::Unreadable(error) if genus_files::is_shortage(error))
     }
 
     pub(super) fn damaged(format: &'static str, message: impl ToString) -> Self {

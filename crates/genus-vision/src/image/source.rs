@@ -4,38 +4,29 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use genus_files::RawPixels;
+
 use super::decode::{ImageError, Limits, read_file};
 
 /// An image on disk: a file of its own, or bare pixels inside of a larger file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageSource {
     path: PathBuf,
-    planes: Option<Planes>,
-}
-
-/// A red, a green and a blue plane of eight bits, one after the other, as in the files of CIFAR.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Planes {
-    offset: u64,
-    width: u32,
-    height: u32,
+    pixels: Option<RawPixels>,
 }
 
 impl ImageSource {
-    /// An image file.
-    pub fn file(path: impl Into<PathBuf>) -> Self {
+    /// An image file, or one that holds bare pixels at some place.
+    pub fn new(path: impl Into<PathBuf>, pixels: Option<RawPixels>) -> Self {
         Self {
             path: path.into(),
-            planes: None,
+            pixels,
         }
     }
 
-    /// Three planes of eight bits, red, green and blue, that begin at a place within a file.
-    pub fn planes(path: impl Into<PathBuf>, offset: u64, width: u32, height: u32) -> Self {
-        Self {
-            path: path.into(),
-            planes: Some(Planes { offset, width, height }),
-        }
+    /// An image file.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self::new(path, None)
     }
 
     /// The file.
@@ -45,7 +36,7 @@ impl ImageSource {
 
     /// The bytes of an image file, for [`decode`](super::decode()); bare pixels become one in the format PPM.
     pub fn read(&self, limits: &Limits) -> Result<Vec<u8>, ImageError> {
-        let Some(Planes { offset, width, height }) = self.planes else {
+        let Some(RawPixels { offset, width, height }) = self.pixels else {
             return read_file(&self.path, limits);
         };
         limits.check(u64::from(width), u64::from(height))?;

@@ -43,7 +43,6 @@ impl TrunkStore {
     ///
     /// `key` stands for everything that the rows depend on. A row that was cut short is dropped.
     pub fn open(path: &Path, key: [u8; 32], values: usize) -> io::Result<Self> {
-        // A link may lead anywhere, and what is there would be overwritten.
         if std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -52,9 +51,7 @@ impl TrunkStore {
         }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW);
-        let mut file = options.open(path)?;
+        let mut file = genus_files::open_own(&mut options, path)?;
         let mut header = MAGIC.to_vec();
         header.extend(key);
         header.extend((values as u64).to_le_bytes());

@@ -1,11 +1,11 @@
 //! The tensors of a weights file, by name.
 //!
 //! A file is a container of *storages* (runs of numbers) and of *views* into them (the tensors). The containers are in
-//! `safetensors` and `torch`, which runs `pickle`; `select` finds the network among a checkpoint's views; `storage`
-//! reads what the views look at. Nothing of a file is trusted: lengths are compared with the file's before memory is
-//! asked for, and nothing in it is run.
+//! `safetensors` and `torch`; `checkpoint` says what the pickles of `torch.save` mean, `select` finds the network among
+//! their views, and `storage` reads what the views look at. Nothing of a file is trusted: lengths are compared with the
+//! file's before memory is asked for, and nothing in it is run.
 
-mod pickle;
+mod checkpoint;
 mod problem;
 mod safetensors;
 mod select;

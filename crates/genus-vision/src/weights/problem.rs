@@ -2,8 +2,8 @@
 
 use std::io;
 
+use genus_files::FormatError;
 use thiserror::Error;
-use zip::result::ZipError;
 
 /// Why a weights file cannot be used.
 #[derive(Debug, Error)]
@@ -127,22 +127,19 @@ impl Problem {
     }
 }
 
-impl From<io::Error> for Problem {
-    /// Readers of compressed and checked bytes report damage as I/O errors; the system's own are others.
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::UnexpectedEof => Self::Malformed("the file ends too early".to_owned()),
-            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => Self::Malformed(error.to_string()),
-            _ => Self::Io(error),
+impl From<FormatError> for Problem {
+    fn from(error: FormatError) -> Self {
+        match error {
+            FormatError::Io(error) => Self::Io(error),
+            FormatError::Foreign(class) => Self::Foreign(class),
+            FormatError::TooLarge(problem) => Self::TooLarge(problem),
+            error => Self::Malformed(error.to_string()),
         }
     }
 }
 
-impl From<ZipError> for Problem {
-    fn from(error: ZipError) -> Self {
-        match error {
-            ZipError::Io(error) => error.into(),
-            error => Self::Malformed(error.to_string()),
-        }
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        FormatError::from(error).into()
     }
 }

@@ -5,39 +5,15 @@ use std::io::{BufReader, Read, Seek};
 use std::rc::Rc;
 
 use ::safetensors::Dtype as Named;
-use ::safetensors::tensor::Metadata;
+use genus_files::safetensors::read_header;
 
 use super::Weights;
 use super::problem::Problem;
-use super::select::{Leaf, finish};
-use super::storage::{Dtype, Source, View};
-
-/// The longest header that the format allows.
-const MAX_HEADER: u64 = 100_000_000;
+use super::select::finish;
+use super::storage::{Dtype, Leaf, Source, View};
 
 pub(super) fn read(mut reader: BufReader<impl Read + Seek>, file_length: u64) -> Result<Weights, Problem> {
-    let mut length = [0; 8];
-    reader.read_exact(&mut length)?;
-    let length = u64::from_le_bytes(length);
-    if length > MAX_HEADER || length > file_length.saturating_sub(8) {
-        return Err(Problem::Malformed(format!(
-            "its header claims {length} bytes of a file of {file_length}"
-        )));
-    }
-    let mut header = Vec::new();
-    (&mut reader).take(length).read_to_end(&mut header)?;
-    let metadata: Metadata = serde_json::from_slice(&header)
-        .map_err(|e| Problem::Malformed(format!("its header is not a safetensors header ({e})")))?;
-    drop(header);
-    let start = 8 + length;
-    if start.checked_add(metadata.data_len() as u64) != Some(file_length) {
-        return Err(Problem::Malformed(format!(
-            "its tensors need {} bytes but {} follow the header",
-            metadata.data_len(),
-            file_length - start
-        )));
-    }
-
+    let (metadata, start) = read_header(&mut reader, file_length)?;
     let mut ranges = BTreeMap::new();
     let mut leaves = BTreeMap::new();
     // In the order of names, so that the same file always gives the same error.
@@ -45,33 +21,25 @@ pub(super) fn read(mut reader: BufReader<impl Read + Seek>, file_length: u64) ->
     for (name, info) in tensors {
         let (from, to) = info.data_offsets;
         let (from, to) = (from as u64, to as u64);
-        if from > to || to > file_length - start {
-            return Err(Problem::Malformed(format!(
-                "tensor {name:?} reaches beyond the end of the file"
-            )));
+        let shape: Vec<u64> = info.shape.iter().map(|&length| length as u64).collect();
+        let mut strides = vec![1_u64; shape.len()];
+        for i in (1..shape.len()).rev() {
+            strides[i - 1] = strides[i].saturating_mul(shape[i]);
         }
-        let leaf = match dtype(info.dtype) {
-            Dtype::Integer(_) => continue,
-            Dtype::Other(kind, _) => Leaf::Unsupported(kind),
-            dtype => {
-                let shape: Vec<u64> = info.shape.iter().map(|&length| length as u64).collect();
-                let mut strides = vec![1_u64; shape.len()];
-                for i in (1..shape.len()).rev() {
-                    strides[i - 1] = strides[i].saturating_mul(shape[i]);
-                }
-                let key: Rc<str> = name.as_str().into();
-                ranges.insert(Rc::clone(&key), (start + from, to - from));
-                Leaf::Floats(View {
-                    key,
-                    dtype,
-                    length: (to - from) / dtype.size(),
-                    offset: 0,
-                    shape,
-                    strides,
-                })
-            }
+        let key: Rc<str> = name.as_str().into();
+        ranges.insert(Rc::clone(&key), (start + from, to - from));
+        let dtype = dtype(info.dtype);
+        let view = View {
+            key,
+            dtype,
+            length: (to - from) / dtype.size(),
+            offset: 0,
+            shape,
+            strides,
         };
-        leaves.insert(name, leaf);
+        if let Some(leaf) = Leaf::of(view) {
+            leaves.insert(name, leaf);
+        }
     }
     finish(leaves, None, &mut Ranges { reader, ranges }, file_length)
 }

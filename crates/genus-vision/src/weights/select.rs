@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use genus_files::pickle::Value;
+
 use super::Weights;
-use super::pickle::{Program, Value};
+use super::checkpoint::Checkpoint;
 use super::problem::Problem;
-use super::storage::{Dtype, Source, View, read_tensors};
+use super::storage::{Leaf, Source, read_tensors};
 
 /// The parts of a checkpoint that hold a network, the best first: a self-supervised teacher is the average of its
 /// student and has the better features.
@@ -21,26 +23,18 @@ const MAX_PARTS: usize = 3;
 const MAX_NAME: usize = 1024;
 const MAX_NAMES: usize = 1 << 26;
 
-/// A tensor that is looked for by name.
-#[derive(Debug)]
-pub(super) enum Leaf {
-    Floats(View),
-    /// What it is instead.
-    Unsupported(&'static str),
-}
-
 /// Finds the network in what a pickle built: its tensors by dotted name, and the part that they are.
-pub(super) fn network(program: &Program) -> Result<(BTreeMap<String, Leaf>, Option<String>), Problem> {
-    let Value::Dict(root) = program.root else {
+pub(super) fn network(checkpoint: &Checkpoint) -> Result<(BTreeMap<String, Leaf>, Option<String>), Problem> {
+    let mut dict = checkpoint.root();
+    if checkpoint.entries(dict)?.is_none() {
         return Err(Problem::NoTensors);
-    };
+    }
     let mut parts: Vec<&str> = Vec::new();
-    let mut dict = root;
     let mut leaves = None;
     'inner: while parts.len() < MAX_PARTS {
         for part in PARTS {
-            if let Some(Value::Dict(inner)) = program.item(dict, part) {
-                let found = Walk::flatten(program, inner)?;
+            if let Some(inner) = checkpoint.item(dict, part)? {
+                let found = Walk::flatten(checkpoint, inner)?;
                 if !found.is_empty() {
                     (dict, leaves) = (inner, Some(found));
                     parts.push(part);
@@ -50,7 +44,7 @@ pub(super) fn network(program: &Program) -> Result<(BTreeMap<String, Leaf>, Opti
         }
         break;
     }
-    let leaves = leaves.map_or_else(|| Walk::flatten(program, dict), Ok)?;
+    let leaves = leaves.map_or_else(|| Walk::flatten(checkpoint, dict), Ok)?;
     Ok((leaves, (!parts.is_empty()).then(|| parts.join("."))))
 }
 
@@ -111,75 +105,69 @@ fn unwrap<T>(mut leaves: BTreeMap<String, T>, self_supervised: bool) -> BTreeMap
 
 /// One way through nested dictionaries.
 struct Walk<'a> {
-    program: &'a Program,
+    checkpoint: &'a Checkpoint,
     leaves: BTreeMap<String, Leaf>,
     entries: usize,
     names: usize,
 }
 
 impl<'a> Walk<'a> {
-    fn flatten(program: &'a Program, dict: u32) -> Result<BTreeMap<String, Leaf>, Problem> {
+    /// The tensors below a dictionary; none below anything else.
+    fn flatten(checkpoint: &'a Checkpoint, dict: Value) -> Result<BTreeMap<String, Leaf>, Problem> {
         let mut walk = Self {
-            program,
+            checkpoint,
             leaves: BTreeMap::new(),
             entries: 0,
             names: 0,
         };
-        walk.dict(dict, "", 0)?;
+        let entries = checkpoint.entries(dict)?.unwrap_or_default();
+        walk.dict(&entries, "", 0)?;
         Ok(walk.leaves)
     }
 
-    fn dict(&mut self, dict: u32, prefix: &str, depth: usize) -> Result<(), Problem> {
+    fn dict(&mut self, entries: &[(Value, Value)], prefix: &str, depth: usize) -> Result<(), Problem> {
         let endless = || Problem::TooLarge("its dictionaries hold each other over and over".to_owned());
         if depth > MAX_DEPTH {
             return Err(endless());
         }
-        let program = self.program;
-        for &(key, value) in program.dict(dict) {
+        let checkpoint = self.checkpoint;
+        for &(key, value) in entries {
             self.entries += 1;
             if self.entries > MAX_ENTRIES {
                 return Err(endless());
             }
+            let inner = checkpoint.entries(value)?;
+            let leaf = match inner {
+                Some(_) => None,
+                None => checkpoint.leaf(value)?,
+            };
+            if inner.is_none() && leaf.is_none() {
+                continue;
+            }
+            let unusable =
+                || Problem::TooLarge(format!("the name of a tensor is over {MAX_NAME} bytes long or no text"));
             let number;
-            let key = match key {
-                Value::Text(text) => program.text(text),
-                Value::Int(int) => {
+            let key = match (key, checkpoint.text(key)) {
+                (_, Some(text)) => text,
+                (Value::Int(int), _) => {
                     number = int.to_string();
                     &number
                 }
+                (Value::String(_), None) => return Err(unusable()),
                 _ => continue,
             };
+            if prefix.len() + key.len() > MAX_NAME {
+                return Err(unusable());
+            }
             // The state of an optimiser has the shapes of the weights and is none of them.
-            let optimiser = depth == 0 && key.starts_with("optim") && matches!(value, Value::Dict(_));
-            let worth_a_name = matches!(value, Value::Dict(_) | Value::Tensor(_) | Value::Unsupported(_));
-            if optimiser || !worth_a_name {
+            if inner.is_some() && depth == 0 && key.starts_with("optim") {
                 continue;
             }
-            if prefix.len() + key.len() > MAX_NAME {
-                return Err(Problem::TooLarge(format!(
-                    "the name of a tensor is over {MAX_NAME} bytes long"
-                )));
-            }
             let name = format!("{prefix}{key}");
-            let leaf = match value {
-                Value::Dict(inner) => {
-                    self.dict(inner, &format!("{name}."), depth + 1)?;
-                    continue;
-                }
-                Value::Unsupported(kind) => Leaf::Unsupported(kind),
-                Value::Tensor(tensor) => match program.view(tensor) {
-                    View {
-                        dtype: Dtype::Integer(_),
-                        ..
-                    } => continue,
-                    View {
-                        dtype: Dtype::Other(kind, _),
-                        ..
-                    } => Leaf::Unsupported(kind),
-                    view => Leaf::Floats(view.clone()),
-                },
-                _ => continue,
-            };
+            if let Some(inner) = inner {
+                self.dict(&inner, &format!("{name}."), depth + 1)?;
+            }
+            let Some(leaf) = leaf else { continue };
             self.names += name.len();
             if self.names > MAX_NAMES {
                 return Err(endless());

@@ -117,6 +117,25 @@ impl View {
     }
 }
 
+/// A tensor that is looked for by name.
+#[derive(Debug)]
+pub(super) enum Leaf {
+    Floats(View),
+    /// What it is instead.
+    Unsupported(&'static str),
+}
+
+impl Leaf {
+    /// Nothing for a tensor of integers, which is a counter.
+    pub(super) fn of(view: View) -> Option<Self> {
+        match view.dtype {
+            Dtype::Integer(_) => None,
+            Dtype::Other(kind, _) => Some(Leaf::Unsupported(kind)),
+            _ => Some(Leaf::Floats(view)),
+        }
+    }
+}
+
 /// A container's storages by key.
 pub(super) trait Source {
     /// The number of a storage's bytes, which the container has compared with its own length, and the bytes.

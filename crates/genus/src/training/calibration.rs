@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use genus_core::{Calibration, CalibrationSettings};
 use genus_data::{CalibrationOrigin, write_calibration};
+use genus_files::FileError;
 use genus_vision::train::Trainer;
 use genus_vision::{Encoder, EncoderSpec, NetworkEncoder};
 
@@ -71,10 +72,7 @@ pub(crate) fn save(
     let path = folder.join(FILE);
     // A link in the folder of a run is replaced and not followed.
     if path.is_symlink() {
-        std::fs::remove_file(&path).map_err(|source| TrainingError::Write {
-            path: path.clone(),
-            source,
-        })?;
+        std::fs::remove_file(&path).map_err(|e| FileError::write(path.display(), e))?;
     }
     write_calibration(path, &calibration, &made)?;
     Ok(Some(calibration.classes()))

@@ -1,10 +1,10 @@
 //! A training run as it can be gone on with, in one file that is replaced as a whole.
 
 use std::collections::BTreeMap;
-use std::io::{Cursor, Write};
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use genus_data::{AtomicFile, MOST_TENSORS, read_whole};
+use genus_files::{AtomicFile, MAX_TENSORS, read_whole};
 use genus_vision::train::Trainer;
 use genus_vision::{Tensor, Weights, read_weights_from, to_safetensors};
 use safetensors::SafeTensors;
@@ -55,7 +55,7 @@ pub(crate) fn save_tensors(path: &Path, tensors: BTreeMap<String, Tensor>, step:
 /// Reads the tensors of a run and the step after which they were written.
 pub(crate) fn load_tensors(path: &Path) -> Result<(BTreeMap<String, Tensor>, u64), TrainingError> {
     let damaged = |problem: String| damaged(path, problem);
-    let bytes = read_whole(path, MOST_TENSORS).map_err(|source| TrainingError::Read {
+    let bytes = read_whole(path, MAX_TENSORS).map_err(|source| TrainingError::Read {
         path: path.to_owned(),
         source,
     })?;
@@ -82,9 +82,6 @@ pub(crate) fn damaged(path: &Path, problem: String) -> TrainingError {
 /// Writes a file as a whole.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), TrainingError> {
     let mut file = AtomicFile::create_own(path)?;
-    file.write_all(bytes).map_err(|source| TrainingError::Write {
-        path: path.to_owned(),
-        source,
-    })?;
+    file.append(bytes)?;
     Ok(file.commit()?)
 }

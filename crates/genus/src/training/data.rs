@@ -6,10 +6,8 @@ use genus_core::episode::{Pool, ShortClasses};
 use genus_core::rng::Rng;
 use genus_data::datasets::{DatasetEntry, Images};
 use genus_data::{ImageItem, Split, list_images};
-use genus_vision::{EncodeError, ImageError, Limits, Rgb, Transform, View, with_decoded};
+use genus_vision::{EncodeError, ImageError, ImageSource, Limits, Rgb, Transform, View, with_decoded};
 use rayon::prelude::*;
-
-use crate::source::image_source;
 
 use super::batches::Batches;
 use super::{TrainingError, TrainingSettings, Watcher};
@@ -288,5 +286,5 @@ fn problem(item: &ImageItem) -> Result<Option<String>, TrainingError> {
 
 fn read<T>(item: &ImageItem, take: impl FnOnce(Rgb) -> T) -> Result<T, ImageError> {
     let limits = Limits::default();
-    with_decoded(&image_source(item).read(&limits)?, &limits, take)
+    with_decoded(&ImageSource::new(&item.path, item.pixels).read(&limits)?, &limits, take)
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use genus_data::read_text;
+use genus_files::read_text;
 use genus_vision::{EncoderSpec, Weights, to_safetensors};
 use serde::{Deserialize, Serialize};
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use genus_core::DiscoverError;
 use genus_core::episode::EpisodeError;
 use genus_data::DataError;
+use genus_files::FileError;
 use genus_vision::train::TrainError;
 use genus_vision::{ArchitectureError, EncodeError, IsaError, SpecError, WeightsError};
 use thiserror::Error;
@@ -28,13 +29,8 @@ pub enum TrainingError {
         source: io::Error,
     },
     /// A file of the run cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The images have no labels.
     #[error(
         "{data}: no image has a label; put the images of each class into a folder of its name, or name their classes in a manifest"

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use genus_files::FileError;
 use genus_vision::train::{HashHead, HashTrainer, Trainer};
 
 use super::{CONFIG, Objective, TrainingError, checkpoint, read_config, trained_encoder};
@@ -34,10 +35,7 @@ pub fn load_head(path: &Path) -> Result<HashHead, TrainingError> {
 /// Writes a head that was trained on features, with the folders above it.
 pub fn save_head(path: &Path, trainer: &HashTrainer) -> Result<(), TrainingError> {
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|source| TrainingError::Write {
-            path: folder.to_owned(),
-            source,
-        })?;
+        std::fs::create_dir_all(folder).map_err(|e| FileError::write(folder.display(), e))?;
     }
     checkpoint::save_tensors(path, trainer.tensors(), 0)
 }

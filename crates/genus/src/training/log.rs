@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use genus_data::{open_own, read_text};
+use genus_files::{FileError, open_own, read_text};
 use serde::Deserialize;
 
 use super::checkpoint;
@@ -24,10 +24,7 @@ pub(crate) struct Log {
 impl Log {
     pub(crate) fn open(folder: &Path) -> Result<Self, TrainingError> {
         let path = folder.join(METRICS);
-        let failed = |source| TrainingError::Write {
-            path: path.clone(),
-            source,
-        };
+        let failed = |e| FileError::write(path.display(), e);
         Ok(Self {
             metrics: open_own(OpenOptions::new().create(true).append(true), &path).map_err(failed)?,
             events: EventWriter::create(folder, clock()).map_err(failed)?,
@@ -55,10 +52,8 @@ impl Log {
 
     /// Brings what was written down onto the disk.
     pub(crate) fn sync(&self) -> Result<(), TrainingError> {
-        self.metrics.sync_data().map_err(|source| TrainingError::Write {
-            path: self.path.clone(),
-            source,
-        })
+        let synced = self.metrics.sync_data();
+        Ok(synced.map_err(|e| FileError::write(self.path.display(), e))?)
     }
 
     fn write(
@@ -71,10 +66,7 @@ impl Log {
             .map_err(io::Error::from)
             .and_then(|line| self.metrics.write_all(format!("{line}\n").as_bytes()))
             .and_then(|()| self.events.scalars(step, clock(), values));
-        written.map_err(|source| TrainingError::Write {
-            path: self.path.clone(),
-            source,
-        })
+        Ok(written.map_err(|e| FileError::write(self.path.display(), e))?)
     }
 }
 

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Instant;
 
-use genus_data::{FolderLock, read_text};
+use genus_files::{FileError, FolderLock, read_text};
 use genus_vision::train::{TrainError, Trainer, TrunkStore};
 use genus_vision::{EncoderSpec, Isa, Precision, Weights, read_weights};
 use serde::{Deserialize, Serialize};
@@ -169,10 +169,7 @@ impl Training {
         let path = folder.join(CONFIG);
         check_free(folder, &settings)?;
         let prepared = Prepared::new(settings, watcher)?;
-        fs::create_dir_all(folder).map_err(|source| TrainingError::Write {
-            path: folder.to_owned(),
-            source,
-        })?;
+        fs::create_dir_all(folder).map_err(|e| FileError::write(folder.display(), e))?;
         let lock = FolderLock::take(folder)?;
         // Somebody else may have begun meanwhile.
         check_free(folder, &prepared.config.settings)?;
@@ -376,10 +373,7 @@ impl Training {
     /// has what there is.
     fn keep(&self, watcher: &mut dyn Watcher) -> Result<Option<TrunkStore>, TrainingError> {
         let path = self.folder.join(TRUNK);
-        let failed = |source| TrainingError::Write {
-            path: path.clone(),
-            source,
-        };
+        let failed = |e| FileError::write(path.display(), e);
         let Some(trunk) = self.trainer.trunk() else {
             return Ok(None);
         };

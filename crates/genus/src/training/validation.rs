@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use super::data::TrainingData;
 use super::{TrainingError, TrainingSettings};
-use crate::source::image_source;
 
 /// How well episodes of the held-out base classes are sorted by SHC, in the paper's metric.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -98,7 +97,11 @@ pub(super) fn features(
     items: &[usize],
     encoder: &NetworkEncoder,
 ) -> Result<Features, TrainingError> {
-    let files: Vec<ImageSource> = items.iter().map(|&item| image_source(&data.items[item])).collect();
+    let files: Vec<ImageSource> = items
+        .iter()
+        .map(|&item| &data.items[item])
+        .map(|item| ImageSource::new(&item.path, item.pixels))
+        .collect();
     let mut values = Vec::new();
     let mut broken = None;
     Embedding::default().run(encoder, &files, &NoMemory, |at, features| {

@@ -9,9 +9,9 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use super::{RowOut, Shape, Sink};
-use crate::atomic::AtomicFile;
 use crate::error::DataError;
 use crate::table::arrays::{CLASSES, ENCODER, FEATURES, IDS, LABELS};
+use genus_files::AtomicFile;
 
 /// The longest header that safetensors allows.
 const MAX_SAFETENSORS_HEADER: u64 = 100_000_000;

@@ -15,10 +15,10 @@ use parquet::schema::types::ColumnPath;
 
 use super::{RowOut, Shape, Sink};
 use crate::assignments::into_io;
-use crate::atomic::AtomicFile;
 use crate::error::DataError;
 use crate::table::parquet::ENCODER_KEY;
 use crate::table::source::Origin;
+use genus_files::AtomicFile;
 
 /// Bytes of features gathered before they are handed to the writer.
 const BATCH_BYTES: usize = 4 << 20;

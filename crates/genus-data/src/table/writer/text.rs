@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{RowOut, Shape, Sink};
-use crate::atomic::AtomicFile;
 use crate::error::DataError;
 use crate::table::label;
+use genus_files::AtomicFile;
 
 /// `id,label,encoder,f0,f1,…`.
 pub(super) struct CsvSink {
