@@ -1,7 +1,7 @@
 //! The arguments of every command. One definition feeds parsing, help, completions and manual pages.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::builder::styling::{AnsiColor, Styles};
@@ -12,10 +12,12 @@ use genus::{CacheChoice, ImageOptions};
 use genus_core::episode::{Half, ShortClasses, Tail};
 use genus_core::projection::Projection;
 use genus_core::{CentreNorm, Prototypes, ranges};
-use genus_data::datasets::Images;
+use genus_data::datasets::{Images, ParseImagesError};
 use genus_data::{Export, Format, Link};
-use genus_lab::{ALPHAS, THRESHOLDS, Varied};
+use genus_lab::{ALPHAS, DataInput, DataSource, EmbeddingOptions, THRESHOLDS, Varied};
 use genus_vision::{Limits, Precision};
+
+use crate::failure::Failure;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -990,6 +992,42 @@ pub(crate) struct BenchSource {
     /// Which of the paper's data sets a feature file is of, to print the paper's figures beside
     #[arg(long, value_name = "NAME", conflicts_with = "data")]
     pub(crate) paper_set: Option<String>,
+}
+
+impl BenchSource {
+    /// The data, as the lab wants it.
+    pub(crate) fn source(&self, calibration: Option<&Path>) -> Result<DataSource, Failure> {
+        let input = match (&self.data, self.features.as_ref().or(self.images.as_ref())) {
+            (Some(name), _) => DataInput::Named {
+                name: name.clone(),
+                root: self.data_root.path(),
+                images: match &self.images {
+                    None => Images::default(),
+                    Some(text) => text
+                        .to_string_lossy()
+                        .parse()
+                        .map_err(|e: ParseImagesError| Failure::Usage(e.to_string()))?,
+                },
+            },
+            (None, Some(path)) => DataInput::Path(path.clone()),
+            (None, None) => {
+                return Err(Failure::Usage(
+                    "name a feature file with --features, images with --images, or a data set with --data".into(),
+                ));
+            }
+        };
+        Ok(DataSource {
+            input,
+            split: self.split.clone(),
+            paper_set: self.paper_set.clone(),
+            calibration: calibration.map(Path::to_owned),
+            embedding: EmbeddingOptions {
+                images: self.image_options.options(),
+                views: self.views.views,
+                ocd: self.ocd.clone(),
+            },
+        })
+    }
 }
 
 /// What all experiments on episodes can be told.

@@ -12,7 +12,7 @@ use genus_core::methods::MethodError;
 use genus_core::{CalibrationError, DiscoverError, TaskError};
 use genus_data::{DataError, ExportError, SortError};
 use genus_files::FileError;
-use genus_lab::{BASELINES, LabError};
+use genus_lab::LabError;
 use genus_vision::{HubError, IsaError, LoadError, SpecError};
 
 /// Why the program ends without success.
@@ -284,13 +284,6 @@ fn way_out(error: &DiscoverError) -> &'static str {
 impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
         match error {
-            LabError::Method(MethodError::Unknown { .. }) => {
-                let names: Vec<_> = BASELINES.iter().map(|baseline| baseline.name).collect();
-                Failure::Usage(format!(
-                    "{error}, and in a bench {}; `genus methods` shows all of them",
-                    names.join(", ")
-                ))
-            }
             LabError::Method(error) => error.into(),
             LabError::Pile { .. } => Failure::Usage(error.to_string()),
             LabError::Episode { ref source, tail, .. } => {
@@ -316,6 +309,8 @@ impl From<LabError> for Failure {
             LabError::NoImages { .. } => Failure::failed(format!("{error}; name them with --images or --data")),
             LabError::Data(error) => error.into(),
             LabError::File(error) => error.into(),
+            LabError::Pipeline(error) => (*error).into(),
+            LabError::NoHead { .. } => Failure::failed(format!("{error} (`genus train --objective ocd`)")),
             LabError::Discover { ref source, .. } => Failure::failed(format!("{error}{}", way_out(source))),
             other => Failure::failed(other.to_string()),
         }

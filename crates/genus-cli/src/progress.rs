@@ -99,6 +99,7 @@ impl Progress for Bar {
                 }
             }
             Note::NotRemembered(error) => self.say_always(&format!("these features are not remembered: {error}")),
+            Note::DataSet { title, note } => self.say(&format!("{title}: {note}")),
             Note::TwoStep { items, subset } => self.say(&format!(
                 "{} items: clustering {} of them, assigning the rest",
                 thousands(*items),

@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{Rng, for_all, recipes};
-use genus_core::methods::{Calibrated, Given, Method, Shc};
+use genus_core::methods::{Calibrated, Context, Method, Shc};
 use genus_core::metrics::{Convention, Judged, accuracy};
 use genus_core::{
     Calibration, CalibrationError, CalibrationParts, CalibrationSettings, Category, Centre, CentreNorm, Discover,
@@ -245,8 +245,8 @@ fn probabilities_mean_what_they_say() {
     }
 }
 
-fn given(calibration: &Arc<Calibration>) -> Given {
-    Given {
+fn given(calibration: &Arc<Calibration>) -> Context {
+    Context {
         seed: 0,
         calibration: Some(calibration.clone()),
     }

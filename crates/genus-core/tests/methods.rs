@@ -382,7 +382,13 @@ fn the_seed_is_the_callers() {
 fn unknown_names_are_named() {
     for name in ["", "SHC", "shc ", "kmeans"] {
         let error = Method::parse(name, 0).unwrap_err();
-        assert_eq!(error, MethodError::Unknown { name: name.to_owned() });
+        assert_eq!(
+            error,
+            MethodError::Unknown {
+                name: name.to_owned(),
+                known: METHODS.iter().map(|entry| entry.name).collect()
+            }
+        );
         let text = error.to_string();
         assert!(
             text.contains(&format!("`{name}`")) && text.contains("proto, rankstat, gcd, shc, ukc"),

@@ -2,6 +2,7 @@
 
 use genus_core::episode::Pile;
 
+use crate::experiment::ExperimentKind;
 use crate::figures::{Curve, CurveChart, CurvePoint, Stop};
 use crate::piles::Varied;
 use crate::report::{
@@ -23,16 +24,16 @@ impl Report {
     /// The chart of an experiment that varies one setting: queries a class, α or t; what piles are like; how far a
     /// stream has come; in real time, what every method could trade. Others have none.
     pub fn chart(&self) -> Option<Figure> {
-        match &*self.settings.experiment {
-            "realtime" => return Some(self.trade_off()),
-            "piles" => return Some(self.piles()),
-            "stream" => return Some(self.stream()),
+        match self.settings.experiment {
+            ExperimentKind::RealTime => return Some(self.trade_off()),
+            ExperimentKind::Piles => return Some(self.piles()),
+            ExperimentKind::Stream => return Some(self.stream()),
             _ => {}
         }
-        let (parameter, title, axis) = match &*self.settings.experiment {
-            "queries" => ("", "Accuracy and queries a class", "Queries a class"),
-            "alpha" => ("alpha", "Accuracy and α", "α"),
-            "threshold" => ("t", "Accuracy and t", "t: clusters of more items are kept"),
+        let (parameter, title, axis) = match self.settings.experiment {
+            ExperimentKind::Queries => ("", "Accuracy and queries a class", "Queries a class"),
+            ExperimentKind::Alpha => ("alpha", "Accuracy and α", "α"),
+            ExperimentKind::Threshold => ("t", "Accuracy and t", "t: clusters of more items are kept"),
             _ => return None,
         };
         let position = |run: &Run| match parameter {
@@ -100,7 +101,7 @@ impl Report {
             ..CurveChart::default()
         };
         Some(Figure {
-            name: settings.experiment.clone(),
+            name: settings.experiment.to_string(),
             title: title.to_owned(),
             svg: chart.svg(),
         })
@@ -147,7 +148,7 @@ impl Report {
             ..CurveChart::default()
         };
         Figure {
-            name: settings.experiment.clone(),
+            name: settings.experiment.to_string(),
             title: title.to_owned(),
             svg: chart.svg(),
         }
@@ -203,7 +204,7 @@ impl Report {
             },
         ];
         Figure {
-            name: settings.experiment.clone(),
+            name: settings.experiment.to_string(),
             title: title.to_owned(),
             svg: CurveChart::stacked(&charts),
         }
@@ -252,7 +253,7 @@ impl Report {
             },
         ];
         Figure {
-            name: settings.experiment.clone(),
+            name: settings.experiment.to_string(),
             title: title.to_owned(),
             svg: CurveChart::stacked(&charts),
         }

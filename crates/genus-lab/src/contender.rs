@@ -1,14 +1,16 @@
 //! What a bench compares: the methods of the core, and the baselines that are trained.
 
+use std::fmt;
+use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use genus_core::methods::{Given, Method, MethodError};
+use genus_core::methods::{Context, METHODS, Method, MethodError, MethodSpec};
 use genus_core::{CalibrationSettings, Category, Discovery, Features, Stop};
 use genus_vision::train::HashHead;
 use genus_vision::{Augmented, Limits, decode, read_weights};
 
 use crate::baselines::{
-    Ocd, OcdError, OcdTraining, SimGcd, SimGcdError, SimGcdTrainer, SupportCode, train_on_features,
+    BASELINES, Ocd, OcdError, OcdTraining, SimGcd, SimGcdError, SimGcdTrainer, SupportCode, train_on_features,
 };
 use crate::calibrations::Calibrations;
 use crate::key;
@@ -17,18 +19,84 @@ use crate::{Bench, Dataset, ImageRows, LabError};
 use genus::Progress;
 use genus::training::{TrainingError, load_head, save_head};
 
-/// What follows the name of a method that is run on the features of the calibrated space.
-pub(crate) const CALIBRATED_FEATURES: &str = ", calibrated features";
+/// A method of a bench: one of the core or a baseline that is trained.
+#[derive(Clone, Debug)]
+pub struct BenchMethod {
+    spec: MethodSpec,
+    /// Whether it is run on the features of the calibrated space.
+    calibrated_features: bool,
+}
+
+impl BenchMethod {
+    /// The methods of some texts.
+    pub fn list<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<Self>, MethodError> {
+        texts.into_iter().map(str::parse).collect()
+    }
+
+    /// The same method on the features of the calibrated space.
+    pub(crate) fn on_calibrated_features(self) -> Self {
+        Self {
+            calibrated_features: true,
+            ..self
+        }
+    }
+
+    /// The same method with one parameter more.
+    pub(crate) fn with(&self, parameter: &str, value: impl fmt::Display) -> Result<Self, MethodError> {
+        Ok(Self {
+            spec: self.spec.with(parameter, value)?,
+            ..*self
+        })
+    }
+
+    /// Whether it is OCD, which learns from base classes.
+    pub(crate) fn is_ocd(&self) -> bool {
+        matches!(self.spec.name(), Ocd::NAME | Ocd::RADIUS_NAME)
+    }
+
+    /// Whether it is trained on augmented views.
+    pub(crate) fn takes_views(&self) -> bool {
+        self.is_ocd() || self.spec.name() == SimGcd::NAME
+    }
+
+    /// Whether it trains a network on the images themselves.
+    pub(crate) fn takes_images(&self) -> bool {
+        self.spec.name() == SimGcd::NAME
+            && SimGcd::from_values(self.spec.values()).is_ok_and(|method| method.blocks > 0)
+    }
+}
+
+impl FromStr for BenchMethod {
+    type Err = MethodError;
+
+    fn from_str(text: &str) -> Result<Self, MethodError> {
+        Ok(Self {
+            spec: MethodSpec::parse(text, &[METHODS, BASELINES])?,
+            calibrated_features: false,
+        })
+    }
+}
+
+impl fmt::Display for BenchMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let suffix = if self.calibrated_features {
+            ", calibrated features"
+        } else {
+            ""
+        };
+        write!(f, "{}{suffix}", self.spec)
+    }
+}
 
 /// A method of a bench, with everything that it learns once a data set.
 pub(crate) struct Contender {
     spec: String,
-    kind: Kind,
+    kind: ContenderKind,
     /// What it sees in place of the data set's features.
     features: Option<Features>,
 }
 
-enum Kind {
+enum ContenderKind {
     Core(Method),
     Ocd(Ocd, Codes),
     SimGcd(SimGcd),
@@ -50,27 +118,30 @@ struct Codes {
 }
 
 impl Contender {
-    /// Builds the method of a text such as `ukc:alpha=1.3`.
+    /// Builds a method, and trains what it needs.
     pub(crate) fn prepare(
-        spec: &str,
+        method: &BenchMethod,
         data: &Dataset,
         bench: &Bench,
         calibrations: &mut Calibrations,
         progress: &dyn Progress,
     ) -> Result<Self, LabError> {
-        if let Some(plain) = spec.strip_suffix(CALIBRATED_FEATURES) {
+        let spec = &method.spec;
+        if method.calibrated_features {
             let settings = CalibrationSettings {
                 seed: bench.seed,
                 ..CalibrationSettings::default()
             };
-            let features = calibrations.required(spec, settings)?.transform(data.features());
+            let features = calibrations
+                .required(&method.to_string(), settings)?
+                .transform(data.features());
             return Ok(Self {
-                spec: spec.to_owned(),
-                kind: Kind::Core(Method::parse(plain, bench.seed)?),
+                spec: method.to_string(),
+                kind: ContenderKind::Core(spec.build(&Context::seed(bench.seed))?),
                 features: Some(features),
             });
         }
-        let (name, parameters) = spec.split_once(':').unwrap_or((spec, ""));
+        let name = spec.name();
         let learning = |problem| LabError::Learning {
             data: data.name().to_owned(),
             method: name.to_owned(),
@@ -79,7 +150,7 @@ impl Contender {
         let kind = match name {
             Ocd::NAME | Ocd::RADIUS_NAME => {
                 let classes = data.base().classes().len() + data.pool().classes().len();
-                let (method, training) = Ocd::parse(spec, classes).map_err(MethodError::from)?;
+                let (method, training) = Ocd::from_values(spec.values(), classes).map_err(MethodError::from)?;
                 if let Some(problem) = Self::cannot_learn(data) {
                     return Err(LabError::NoBaseClasses {
                         data: data.name().to_owned(),
@@ -88,46 +159,28 @@ impl Contender {
                     });
                 }
                 let codes = codes(data, training, bench, progress).map_err(learning)?;
-                Kind::Ocd(method, codes)
+                ContenderKind::Ocd(method, codes)
             }
             SimGcd::NAME => {
-                let method = SimGcd::from_parameters(parameters).map_err(MethodError::from)?;
+                let method = SimGcd::from_values(spec.values()).map_err(MethodError::from)?;
                 match method.blocks {
-                    0 => Kind::SimGcd(method),
+                    0 => ContenderKind::SimGcd(method),
                     _ => {
                         let images = data.images().ok_or_else(|| LabError::NoImages {
                             data: data.name().to_owned(),
                             method: name.to_owned(),
                         })?;
-                        Kind::SimGcdBlocks(Box::new(network(&method, data, images, bench).map_err(learning)?))
+                        ContenderKind::SimGcdBlocks(Box::new(network(&method, data, images, bench).map_err(learning)?))
                     }
                 }
             }
-            _ => Kind::Core(method(spec, bench, calibrations)?),
+            _ => ContenderKind::Core(core_method(spec, bench, calibrations)?),
         };
         Ok(Self {
-            spec: spec.to_owned(),
+            spec: method.to_string(),
             kind,
             features: None,
         })
-    }
-
-    /// Makes sure that a text names a method.
-    pub(crate) fn check(spec: &str) -> Result<(), LabError> {
-        let (name, parameters) = spec.split_once(':').unwrap_or((spec, ""));
-        match name {
-            Ocd::NAME | Ocd::RADIUS_NAME => Ocd::parse(spec, 0).map(drop).map_err(MethodError::from)?,
-            SimGcd::NAME => SimGcd::from_parameters(parameters)
-                .map(drop)
-                .map_err(MethodError::from)?,
-            _ => Method::parse(spec, 0).map(drop)?,
-        }
-        Ok(())
-    }
-
-    /// Whether a method of this name learns from base classes.
-    pub(crate) fn learns(name: &str) -> bool {
-        matches!(name.split(':').next(), Some(Ocd::NAME | Ocd::RADIUS_NAME))
     }
 
     /// Why no method can learn from a data set, if so.
@@ -149,14 +202,14 @@ impl Contender {
     /// The method of the core, if it is one.
     pub(crate) fn method(&self) -> Option<&Method> {
         match &self.kind {
-            Kind::Core(method) => Some(method),
-            Kind::Ocd(..) | Kind::SimGcd(_) | Kind::SimGcdBlocks(_) => None,
+            ContenderKind::Core(method) => Some(method),
+            ContenderKind::Ocd(..) | ContenderKind::SimGcd(_) | ContenderKind::SimGcdBlocks(_) => None,
         }
     }
 
     /// Whether an episode takes all threads, so that one has to come after the other.
     pub(crate) fn needs_all_threads(&self) -> bool {
-        matches!(self.kind, Kind::SimGcdBlocks(_))
+        matches!(self.kind, ContenderKind::SimGcdBlocks(_))
     }
 
     /// What a baseline finds in a trial.
@@ -167,15 +220,17 @@ impl Contender {
             Mode::Batch | Mode::Pile { .. } | Mode::RealTime => all,
         };
         let clusters = match &self.kind {
-            Kind::Core(method) => {
+            ContenderKind::Core(method) => {
                 return genus_core::Discover::discover(method, &trial.task).map_err(|e| trial.failed(self, e));
             }
-            Kind::Ocd(method, codes) => ocd(method, codes, trial).map_err(|e| trial.baseline_failed(self, e))?,
-            Kind::SimGcd(method) => {
+            ContenderKind::Ocd(method, codes) => {
+                ocd(method, codes, trial).map_err(|e| trial.baseline_failed(self, e))?
+            }
+            ContenderKind::SimGcd(method) => {
                 let heads = simgcd(method, trial, &seen).map_err(|e| trial.baseline_failed(self, e))?;
                 (0..trial.task.known()).chain(heads).collect()
             }
-            Kind::SimGcdBlocks(network) => {
+            ContenderKind::SimGcdBlocks(network) => {
                 let heads = network
                     .heads(trial, &seen)
                     .map_err(|e| trial.baseline_failed(self, e))?;
@@ -190,12 +245,12 @@ impl Contender {
         let known = trial.task.known();
         match &self.kind {
             // A code depends on its item alone.
-            Kind::Core(_) | Kind::Ocd(..) => Ok(self.discover(trial)?.categories().to_vec()),
-            Kind::SimGcd(_) | Kind::SimGcdBlocks(_) => (0..trial.task.queries())
+            ContenderKind::Core(_) | ContenderKind::Ocd(..) => Ok(self.discover(trial)?.categories().to_vec()),
+            ContenderKind::SimGcd(_) | ContenderKind::SimGcdBlocks(_) => (0..trial.task.queries())
                 .map(|query| {
                     let head = match &self.kind {
-                        Kind::SimGcdBlocks(network) => network.heads(trial, &[query]).map(|heads| heads[0]),
-                        Kind::SimGcd(method) => simgcd(method, trial, &[query])
+                        ContenderKind::SimGcdBlocks(network) => network.heads(trial, &[query]).map(|heads| heads[0]),
+                        ContenderKind::SimGcd(method) => simgcd(method, trial, &[query])
                             .map(|heads| heads[query])
                             .map_err(|e| e.to_string()),
                         _ => Ok(known),
@@ -211,16 +266,16 @@ impl Contender {
 }
 
 /// A method of the core, calibrated on the base classes where it asks for that.
-fn method(spec: &str, bench: &Bench, calibrations: &mut Calibrations) -> Result<Method, LabError> {
-    let method = Method::parse(spec, bench.seed)?;
+fn core_method(spec: &MethodSpec, bench: &Bench, calibrations: &mut Calibrations) -> Result<Method, LabError> {
+    let method = spec.build(&Context::seed(bench.seed))?;
     let Some(settings) = method.calibration_settings() else {
         return Ok(method);
     };
-    let given = Given {
+    let context = Context {
         seed: bench.seed,
-        calibration: calibrations.of(spec, settings)?,
+        calibration: calibrations.of(&spec.to_string(), settings)?,
     };
-    Ok(Method::with(spec, &given)?)
+    Ok(spec.build(&context)?)
 }
 
 /// Prepares SimGCD's training of a network on the images of a data set.

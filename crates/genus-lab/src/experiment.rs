@@ -1,15 +1,18 @@
 //! What the paper measures, each as a list of settings to run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use genus_core::episode::{Episode, EpisodeError, Pile, Pool, Shape, ShortClasses};
+use genus_core::methods::MethodError;
 use genus_core::{Calibration, CentreNorm, Prototypes, Subset};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use crate::calibrations::Calibrations;
-use crate::contender::Contender;
+use crate::contender::{BenchMethod, Contender};
 use crate::piles::{PileKind, PileSettings, in_bursts};
 use crate::report::{Report, Run, Settings};
 use crate::streams::StreamSettings;
@@ -29,7 +32,7 @@ pub struct Bench {
     /// The seed of everything random.
     pub seed: u64,
     /// The methods, such as `shc` or `ukc:alpha=1.3`; empty for those of the paper's table.
-    pub methods: Vec<String>,
+    pub methods: Vec<BenchMethod>,
     /// How examples become prototypes.
     pub prototypes: Prototypes,
     /// What to do with classes that have too few items.
@@ -121,25 +124,25 @@ pub(crate) struct Series {
     pub(crate) pile: Pile,
     /// The pile, in an experiment on piles.
     pub(crate) kind: Option<PileKind>,
-    pub(crate) methods: Vec<String>,
+    pub(crate) methods: Vec<BenchMethod>,
 }
 
 impl Experiment {
-    /// The name on the command line.
-    pub fn name(&self) -> &'static str {
+    /// Which one it is, without its settings.
+    pub fn kind(&self) -> ExperimentKind {
         match self {
-            Experiment::Main => "main",
-            Experiment::RealTime => "realtime",
-            Experiment::Large(_) => "large",
-            Experiment::Queries(_) => "queries",
-            Experiment::Piles(_) => "piles",
-            Experiment::Stream(_) => "stream",
-            Experiment::Tasks => "tasks",
-            Experiment::Ablation => "ablation",
-            Experiment::Alpha(_) => "alpha",
-            Experiment::Threshold(_) => "threshold",
-            Experiment::Backbones { .. } => "backbones",
-            Experiment::Transfer { .. } => "transfer",
+            Experiment::Main => ExperimentKind::Main,
+            Experiment::RealTime => ExperimentKind::RealTime,
+            Experiment::Large(_) => ExperimentKind::Large,
+            Experiment::Queries(_) => ExperimentKind::Queries,
+            Experiment::Piles(_) => ExperimentKind::Piles,
+            Experiment::Stream(_) => ExperimentKind::Stream,
+            Experiment::Tasks => ExperimentKind::Tasks,
+            Experiment::Ablation => ExperimentKind::Ablation,
+            Experiment::Alpha(_) => ExperimentKind::Alpha,
+            Experiment::Threshold(_) => ExperimentKind::Threshold,
+            Experiment::Backbones { .. } => ExperimentKind::Backbones,
+            Experiment::Transfer { .. } => ExperimentKind::Transfer,
         }
     }
 
@@ -153,8 +156,8 @@ impl Experiment {
     }
 
     /// The methods of the paper's table, and after them the calibrated one.
-    pub fn methods(&self) -> &'static [&'static str] {
-        match self {
+    pub fn methods(&self) -> Vec<BenchMethod> {
+        let names: &[&str] = match self {
             Experiment::Main => &["proto", "rankstat", "simgcd", "ocd", "gcd", "shc", "ukc", "calibrated"],
             Experiment::RealTime => &["proto", "rankstat", "ocd", "shc", "shc:boost=1.1", "ukc", "calibrated"],
             Experiment::Large(_) => &["proto", "rankstat", "ocd", "shc", "ukc", "calibrated"],
@@ -163,10 +166,6 @@ impl Experiment {
             Experiment::Stream(_) => &["calibrated", "ocd"],
             Experiment::Queries(_) | Experiment::Tasks | Experiment::Transfer { .. } => &["shc", "ukc", "calibrated"],
             Experiment::Ablation => &[
-                "shc",
-                "ukc",
-                "shc, calibrated features",
-                "ukc, calibrated features",
                 "calibrated",
                 "calibrated:tree=average",
                 "calibrated:directions=0",
@@ -179,16 +178,65 @@ impl Experiment {
             ],
             Experiment::Alpha(_) => &["ukc"],
             Experiment::Threshold(_) => &["shc"],
+        };
+        let methods = BenchMethod::list(names.iter().copied()).expect("they are in the table");
+        match self {
+            Experiment::Ablation => {
+                let plain = BenchMethod::list(["shc", "ukc"]).expect("they are in the table");
+                let calibrated = plain.clone().into_iter().map(BenchMethod::on_calibrated_features);
+                plain.into_iter().chain(calibrated).chain(methods).collect()
+            }
+            _ => methods,
         }
     }
 }
 
-impl Bench {
-    /// Makes sure that the methods exist and are rightly set, before any work is done for them.
-    pub fn check(&self) -> Result<(), LabError> {
-        self.methods.iter().try_for_each(|spec| Contender::check(spec))
-    }
+/// An experiment without its settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "they are those of Experiment")]
+pub enum ExperimentKind {
+    Main,
+    RealTime,
+    Large,
+    Queries,
+    Piles,
+    Stream,
+    Tasks,
+    Ablation,
+    Alpha,
+    Threshold,
+    Backbones,
+    Transfer,
+}
 
+impl ExperimentKind {
+    /// The name on the command line and in the paper's tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            ExperimentKind::Main => "main",
+            ExperimentKind::RealTime => "realtime",
+            ExperimentKind::Large => "large",
+            ExperimentKind::Queries => "queries",
+            ExperimentKind::Piles => "piles",
+            ExperimentKind::Stream => "stream",
+            ExperimentKind::Tasks => "tasks",
+            ExperimentKind::Ablation => "ablation",
+            ExperimentKind::Alpha => "alpha",
+            ExperimentKind::Threshold => "threshold",
+            ExperimentKind::Backbones => "backbones",
+            ExperimentKind::Transfer => "transfer",
+        }
+    }
+}
+
+impl fmt::Display for ExperimentKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Bench {
     /// Makes sure that an experiment has a use for the tail and the outliers.
     pub fn fits(&self, experiment: &Experiment) -> Result<(), LabError> {
         let Pile { tail, outliers } = self.pile;
@@ -208,9 +256,17 @@ impl Bench {
             _ => return Ok(()),
         };
         Err(LabError::Pile {
-            experiment: experiment.name(),
+            experiment: experiment.kind(),
             problem,
         })
+    }
+
+    /// The methods that were asked for, or those of an experiment.
+    pub fn methods_of(&self, experiment: &Experiment) -> Vec<BenchMethod> {
+        match &self.methods[..] {
+            [] => experiment.methods(),
+            named => named.to_vec(),
+        }
     }
 
     /// Runs an experiment.
@@ -221,13 +277,17 @@ impl Bench {
         }
         let mut notes = Vec::new();
         let series = self.series(data, experiment, &mut notes)?;
-        let specs: BTreeSet<&String> = series.iter().flat_map(|series| &series.methods).collect();
-        // All are built before any runs, so that a wrong name costs no time, and what is trained is trained once.
+        let methods: BTreeMap<String, &BenchMethod> = series
+            .iter()
+            .flat_map(|series| &series.methods)
+            .map(|method| (method.to_string(), method))
+            .collect();
+        // All are built before any runs, so that what is trained is trained once.
         let mut contenders = BTreeMap::new();
         let mut calibrations = Calibrations::new(data, self, progress);
-        for spec in specs {
-            let contender = Contender::prepare(spec, data, self, &mut calibrations, progress)?;
-            contenders.insert(spec.clone(), contender);
+        for (spec, method) in methods {
+            let contender = Contender::prepare(method, data, self, &mut calibrations, progress)?;
+            contenders.insert(spec, contender);
         }
         notes.extend(calibrations.notes());
         let steps = self.episodes.saturating_mul(series.len() as u64);
@@ -240,21 +300,26 @@ impl Bench {
         Ok(Report::new(settings, runs, notes))
     }
 
-    /// The methods that were asked for, or those of the experiment.
-    pub(crate) fn names(&self, data: &Dataset, experiment: &Experiment, notes: &mut Vec<String>) -> Vec<String> {
+    /// The same without those of the experiment that cannot learn from this data.
+    pub(crate) fn methods_for(
+        &self,
+        data: &Dataset,
+        experiment: &Experiment,
+        notes: &mut Vec<String>,
+    ) -> Vec<BenchMethod> {
         if !self.methods.is_empty() {
             return self.methods.clone();
         }
-        let mut names = experiment.methods().to_vec();
+        let mut methods = experiment.methods();
         // Asked for by name it fails, and says so.
         if let Some(reason) = Contender::cannot_learn(data) {
-            let before = names.len();
-            names.retain(|name| !Contender::learns(name));
-            if names.len() < before {
+            let before = methods.len();
+            methods.retain(|method| !method.is_ocd());
+            if methods.len() < before {
                 notes.push(format!("ocd is left out: {reason}"));
             }
         }
-        names.into_iter().map(str::to_owned).collect()
+        methods
     }
 
     /// The methods and shapes that an experiment runs through.
@@ -264,13 +329,12 @@ impl Bench {
         experiment: &Experiment,
         notes: &mut Vec<String>,
     ) -> Result<Vec<Series>, LabError> {
-        let plain = self.names(data, experiment, notes);
-        let names = &plain;
-        let varied = |parameter: &str, values: Vec<String>| -> Vec<String> {
-            let all = names
+        let plain = self.methods_for(data, experiment, notes);
+        let varied = |parameter: &str, values: Vec<String>| -> Result<Vec<BenchMethod>, MethodError> {
+            let all = plain
                 .iter()
-                .flat_map(|name| values.iter().map(move |value| (name, value)));
-            all.map(|(name, value)| format!("{name}:{parameter}={value}")).collect()
+                .flat_map(|method| values.iter().map(move |value| (method, value)));
+            all.map(|(method, value)| method.with(parameter, value)).collect()
         };
         if let Experiment::Piles(settings) = experiment {
             return self.series_of_piles(data, settings, &plain, notes);
@@ -285,8 +349,8 @@ impl Bench {
             | Experiment::Piles(_)
             | Experiment::Stream(_)
             | Experiment::Transfer { .. } => plain.clone(),
-            Experiment::Alpha(values) => varied("alpha", values.iter().map(f64::to_string).collect()),
-            Experiment::Threshold(values) => varied("t", values.iter().map(usize::to_string).collect()),
+            Experiment::Alpha(values) => varied("alpha", values.iter().map(f64::to_string).collect())?,
+            Experiment::Threshold(values) => varied("t", values.iter().map(usize::to_string).collect())?,
             Experiment::Queries(values) => {
                 shapes = values.iter().map(|&query| Shape { query, ..self.shape }).collect();
                 plain.clone()
@@ -329,7 +393,7 @@ impl Bench {
         &self,
         data: &Dataset,
         settings: &PileSettings,
-        methods: &[String],
+        methods: &[BenchMethod],
         notes: &mut Vec<String>,
     ) -> Result<Vec<Series>, LabError> {
         let mut series = Vec::new();
@@ -399,23 +463,22 @@ impl Bench {
             let outcomes = series
                 .methods
                 .iter()
-                .map(|spec| trial.run_on_its_features(&contenders[spec]));
+                .map(|method| trial.run_on_its_features(&contenders[&method.to_string()]));
             let outcomes = outcomes.collect();
             progress.step();
             outcomes
         };
         // One large pile at a time has the memory to itself, and its methods use all threads.
-        let one_by_one =
-            series.kind.is_some() || series.methods.iter().any(|spec| contenders[spec].needs_all_threads());
+        let one_by_one = series.kind.is_some() || contenders.values().any(Contender::needs_all_threads);
         let outcomes: Vec<Result<Vec<Outcome>, LabError>> = match one_by_one {
             true => (0..self.episodes).map(run).collect(),
             false => (0..self.episodes).into_par_iter().map(run).collect(),
         };
         // The first failure in the order of the episodes, whichever thread came to one first.
         let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let runs = series.methods.iter().enumerate().map(|(at, spec)| {
+        let runs = series.methods.iter().enumerate().map(|(at, method)| {
             let of_method = outcomes.iter().map(|episode| &episode[at]);
-            Run::new(spec, series, experiment, data.set(), of_method)
+            Run::new(&method.to_string(), series, experiment, data.set(), of_method)
         });
         Ok(runs.collect())
     }

@@ -14,10 +14,7 @@ const HEADS: u32 = 2;
 
 /// The key of the report of an experiment.
 pub(crate) fn of_report(data: &Dataset, bench: &Bench, experiment: &Experiment) -> String {
-    let methods: Vec<&str> = match &bench.methods[..] {
-        [] => experiment.methods().to_vec(),
-        named => named.iter().map(String::as_str).collect(),
-    };
+    let methods: Vec<String> = bench.methods_of(experiment).iter().map(ToString::to_string).collect();
     hashed(&json!({
         "format": REPORTS,
         "release": env!("CARGO_PKG_VERSION"),
@@ -94,7 +91,7 @@ fn of_experiment(experiment: &Experiment) -> Value {
         Experiment::Backbones { encoder } => json!(encoder),
         Experiment::Transfer { trained_on } => json!(trained_on),
     };
-    json!({ "name": experiment.name(), "settings": settings })
+    json!({ "name": experiment.kind(), "settings": settings })
 }
 
 #[cfg(test)]
@@ -144,7 +141,7 @@ mod tests {
             Bench { shape, ..bench.clone() },
             Bench { pile, ..bench.clone() },
             Bench {
-                methods: vec!["ukc:alpha=1.3".into()],
+                methods: vec!["ukc:alpha=1.3".parse().unwrap()],
                 ..bench.clone()
             },
             Bench {

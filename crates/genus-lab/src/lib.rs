@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use genus_core::{Features, episode::Shape};
-//! use genus_lab::{Bench, Dataset, Experiment};
+//! use genus_lab::{Bench, BenchMethod, Dataset, Experiment};
 //!
 //! // Six classes of four items each, around six directions.
 //! let rows = (0..24).map(|i| {
@@ -20,7 +20,7 @@
 //! let bench = Bench {
 //!     shape: Shape { way: 2, shot: 1, new: 2, query: 3 },
 //!     episodes: 10,
-//!     methods: vec!["proto".into(), "shc".into()],
+//!     methods: BenchMethod::list(["proto", "shc"])?,
 //!     ..Bench::default()
 //! };
 //! let report = bench.run(&data, &Experiment::Main, &genus_lab::Silent)?;
@@ -44,6 +44,7 @@ mod paper;
 mod piles;
 mod plot;
 mod report;
+mod source;
 mod streams;
 mod study;
 mod trial;
@@ -51,14 +52,15 @@ mod trial;
 use thiserror::Error;
 
 pub use baselines::{
-    BASELINES, BaselineEntry, CodeRadius, Ocd, OcdError, OcdTraining, SimGcd, SimGcdClassifier, SimGcdError,
-    SimGcdInit, SimGcdTrainer, SupportCode, train_on_features,
+    BASELINES, CodeRadius, Ocd, OcdError, OcdTraining, SimGcd, SimGcdClassifier, SimGcdError, SimGcdInit,
+    SimGcdTrainer, SupportCode, train_on_features,
 };
 pub use charts::Figure;
+pub use contender::BenchMethod;
 pub use counts::Counts;
 pub use dataset::{ClassLists, Dataset, ImageRows};
 pub use digits::{DigitsResult, DigitsTask};
-pub use experiment::{Bench, Experiment, LargeSettings};
+pub use experiment::{Bench, Experiment, ExperimentKind, LargeSettings};
 pub use genus::{Length, Progress, Silent};
 pub use machine::Machine;
 pub use paper::{PaperCell, PaperCounts, Place, paper_cell, paper_counts};
@@ -67,6 +69,7 @@ pub use report::{
     AccuracySummary, Categories, EpisodeFigures, Interval, KnownOrNew, OtherMetrics, PileReport, Report, Run, Settings,
     StreamReport, SurenessReport, TailReport, TradeOff, UnsureShares, figures_page,
 };
+pub use source::{DataInput, DataSource, EmbeddingOptions};
 pub use streams::StreamSettings;
 pub use study::{ALPHAS, QUERIES, Study, THRESHOLDS};
 
@@ -80,6 +83,27 @@ pub enum LabError {
     /// A file cannot be written.
     #[error(transparent)]
     File(#[from] genus_files::FileError),
+    /// Images cannot become features, or a training cannot be used.
+    #[error(transparent)]
+    Pipeline(Box<genus::Error>),
+    /// An image without a label, where every one needs one.
+    #[error(
+        "{}: the image {id} has no label; put the images of each class into a folder of its name, or name their classes in a \
+         manifest with the columns path and label",
+        images.display()
+    )]
+    UnlabelledImage {
+        /// The folder or manifest.
+        images: std::path::PathBuf,
+        /// The image.
+        id: String,
+    },
+    /// A folder that is not that of a training of OCD.
+    #[error("{} is no training of OCD", run.display())]
+    NoHead {
+        /// The folder.
+        run: std::path::PathBuf,
+    },
     /// The data cannot give such episodes.
     #[error("{data}: {source}")]
     Episode {
@@ -94,7 +118,7 @@ pub enum LabError {
     #[error("{experiment}: {problem}")]
     Pile {
         /// The experiment.
-        experiment: &'static str,
+        experiment: ExperimentKind,
         /// Why it has none.
         problem: &'static str,
     },
@@ -163,4 +187,16 @@ pub enum LabError {
         /// Why.
         reason: String,
     },
+}
+
+impl From<genus::Error> for LabError {
+    fn from(error: genus::Error) -> Self {
+        LabError::Pipeline(Box::new(error))
+    }
+}
+
+impl From<genus::training::TrainingError> for LabError {
+    fn from(error: genus::training::TrainingError) -> Self {
+        genus::Error::from(error).into()
+    }
 }

@@ -9,7 +9,7 @@ use genus_core::{Category, Discovery};
 
 use crate::calibrations::Calibrations;
 use crate::charts::Figure;
-use crate::contender::Contender;
+use crate::contender::{BenchMethod, Contender};
 use crate::figures::{Confusion, MapGrid, MapPanel, MapRow};
 use crate::report::{in_words, outliers_in_words};
 use crate::trial::{Mode, Trial};
@@ -28,14 +28,14 @@ impl Bench {
         projection: Projection,
         progress: &dyn Progress,
     ) -> Result<Vec<Figure>, LabError> {
-        let methods: Vec<String> = match self.methods.is_empty() {
-            true => METHODS.map(str::to_owned).to_vec(),
+        let methods = match self.methods.is_empty() {
+            true => BenchMethod::list(METHODS)?,
             false => self.methods.clone(),
         };
         let mut calibrations = Calibrations::new(data, self, progress);
         let contenders = methods
             .iter()
-            .map(|spec| Contender::prepare(spec, data, self, &mut calibrations, progress))
+            .map(|method| Contender::prepare(method, data, self, &mut calibrations, progress))
             .collect::<Result<Vec<_>, _>>()?;
         let (pool, _) = data
             .pool()
@@ -82,7 +82,7 @@ impl Bench {
             });
             progress.step();
         }
-        let columns = std::iter::once("truth".to_owned()).chain(methods);
+        let columns = std::iter::once("truth".to_owned()).chain(methods.iter().map(ToString::to_string));
         let map = MapGrid {
             title: format!("What was found: {}", data.name()),
             subtitle: format!(

@@ -61,9 +61,9 @@ impl Bench {
         progress: &dyn Progress,
     ) -> Result<Report, LabError> {
         let mut notes = Vec::new();
-        let specs = self.names(data, experiment, &mut notes);
+        let methods = self.methods_for(data, experiment, &mut notes);
         let mut calibrations = Calibrations::new(data, self, progress);
-        let own = Contender::prepare(AT_ONCE, data, self, &mut calibrations, progress)?;
+        let own = Contender::prepare(&AT_ONCE.parse()?, data, self, &mut calibrations, progress)?;
         let Some(Rule::Calibrated(knowledge)) = own.method().and_then(|method| method.rule()) else {
             return Err(LabError::Learning {
                 data: data.name().to_owned(),
@@ -71,9 +71,9 @@ impl Bench {
                 problem: format!("{AT_ONCE} has no rule for single items"),
             });
         };
-        let contenders = specs
+        let contenders = methods
             .iter()
-            .map(|spec| Contender::prepare(spec, data, self, &mut calibrations, progress))
+            .map(|method| Contender::prepare(method, data, self, &mut calibrations, progress))
             .collect::<Result<Vec<_>, _>>()?;
         notes.extend(calibrations.notes());
         let (pool, skipped) = data
@@ -118,17 +118,17 @@ impl Bench {
             shape: self.shape,
             pile: self.pile,
             kind: None,
-            methods: specs,
+            methods,
         };
-        let methods: Vec<&str> = std::iter::once(STREAM)
-            .chain(series.methods.iter().map(String::as_str))
+        let names: Vec<String> = std::iter::once(STREAM.to_owned())
+            .chain(series.methods.iter().map(ToString::to_string))
             .collect();
         let mut runs = Vec::new();
         // All piles have as many items, so all orders are looked at after the same numbers of them.
         for look in 0..found.first().map_or(0, Vec::len) {
-            for (at, method) in methods.iter().enumerate() {
+            for (at, name) in names.iter().enumerate() {
                 let outcomes = found.iter().map(|looks| &looks[look].outcomes[at]);
-                let run = Run::new(method, &series, experiment, None, outcomes.clone());
+                let run = Run::new(name, &series, experiment, None, outcomes.clone());
                 runs.push(run.after(found[0][look].seen, outcomes));
             }
         }

@@ -59,7 +59,7 @@ fn bench(methods: &[&str]) -> Bench {
         },
         episodes: 12,
         seed: 5,
-        methods: methods.iter().map(|&method| method.to_owned()).collect(),
+        methods: genus_lab::BenchMethod::list(methods.iter().copied()).unwrap(),
         ..Bench::default()
     }
 }
@@ -176,7 +176,7 @@ fn judging_queries_one_by_one_equals_tasks_of_one_query() {
 
 fn bench_with(bench: &Bench, methods: &[&str]) -> Bench {
     Bench {
-        methods: methods.iter().map(|&method| method.to_owned()).collect(),
+        methods: genus_lab::BenchMethod::list(methods.iter().copied()).unwrap(),
         ..bench.clone()
     }
 }
@@ -196,7 +196,7 @@ fn other_methods_beside_it_do_not_change_a_method() {
         for (at, method) in all.iter().enumerate() {
             let alone = run(&bench(&[method]), &data, &experiment);
             assert_eq!(alone.runs.len(), 1);
-            let name = experiment.name();
+            let name = experiment.kind().name();
             assert_eq!(figures(&alone.runs[0]), figures(&together.runs[at]), "{name}: {method}");
             assert_eq!(
                 figures(&alone.runs[0]),
@@ -257,7 +257,7 @@ fn experiments_vary_what_they_are_about() {
         (&queries, "queries"),
         (&main, "main"),
     ] {
-        assert_eq!(report.settings.experiment, name);
+        assert_eq!(report.settings.experiment.name(), name);
         assert!(report.notes.is_empty());
     }
 }
@@ -283,7 +283,8 @@ fn the_methods_of_the_papers_tables_and_ours_are_the_default() {
     });
     assert_eq!(methods(piles), ["calibrated", "proto", "shc", "ukc"]);
     let stream = Experiment::Stream(StreamSettings { orders: 1, looks: 1 });
-    assert_eq!(stream.methods(), ["calibrated", "ocd"]);
+    let defaults: Vec<String> = stream.methods().iter().map(ToString::to_string).collect();
+    assert_eq!(defaults, ["calibrated", "ocd"]);
     assert_eq!(methods(stream), ["stream", "calibrated"]);
     assert_eq!(methods(Experiment::Queries(vec![2])), ["shc", "ukc", "calibrated"]);
 }
@@ -478,8 +479,10 @@ fn what_cannot_be_run_says_why() {
         too_many.contains("made up") && too_many.contains("5 classes") && too_many.contains('4'),
         "{too_many}"
     );
-    assert!(message(bench(&["shc", "none"])).contains("`none`"));
-    assert!(message(bench(&["ukc:alpha=0.5"])).contains("alpha"));
+    let unknown = genus_lab::BenchMethod::list(["shc", "none"]).unwrap_err().to_string();
+    assert!(unknown.contains("`none`") && unknown.contains("simgcd"), "{unknown}");
+    let wrong = genus_lab::BenchMethod::list(["ukc:alpha=0.5"]).unwrap_err().to_string();
+    assert!(wrong.contains("alpha"), "{wrong}");
     let one = Bench {
         shape: Shape {
             way: 1,
@@ -596,7 +599,7 @@ fn the_authors_order_leaves_out_classes_without_a_full_batch() {
             query: 1,
         },
         episodes: 5,
-        methods: vec!["proto".into()],
+        methods: vec!["proto".parse().unwrap()],
         short_classes,
         ..Bench::default()
     };
@@ -649,7 +652,7 @@ fn tails_and_outliers_are_in_the_pile_and_outliers_are_not_scored() {
         for (spec, run) in bench.methods.iter().zip(&report.runs) {
             let (mut error, mut relative) = (0.0, 0.0);
             for (number, figures) in run.episodes.iter().enumerate() {
-                let (expected, k, classes) = judged(&data, &bench, spec, number as u64);
+                let (expected, k, classes) = judged(&data, &bench, &spec.to_string(), number as u64);
                 let found = [figures.all, figures.old, figures.new];
                 let same = |(a, b): (&f64, &f64)| a == b || (a.is_nan() && b.is_nan());
                 assert!(
@@ -725,7 +728,7 @@ fn the_papers_figures_stand_only_beside_its_own_piles() {
     let data = dataset(12, 30).of_set("cub200");
     let bench = |pile| Bench {
         episodes: 1,
-        methods: vec!["shc".into()],
+        methods: vec!["shc".parse().unwrap()],
         pile,
         ..Bench::default()
     };
@@ -777,7 +780,7 @@ fn tails_and_outliers_that_cannot_be_say_why() {
         (&outliers, &Experiment::RealTime),
     ] {
         assert!(matches!(bench.fits(experiment), Err(LabError::Pile { .. })));
-        assert!(message(bench, experiment).starts_with(experiment.name()));
+        assert!(message(bench, experiment).starts_with(experiment.kind().name()));
     }
     for (bench, experiment) in [
         (&tail, &Experiment::RealTime),
@@ -1012,7 +1015,7 @@ fn a_stream_ends_near_the_pile_at_once_where_classes_are_far_apart() {
     // The whole pile is the pile, in whatever order it comes, to a method that looks at items one by one.
     let main = run(
         &Bench {
-            methods: vec!["proto".into()],
+            methods: vec!["proto".parse().unwrap()],
             ..bench.clone()
         },
         &data,

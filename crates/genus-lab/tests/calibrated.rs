@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use genus_core::episode::{Pile, Shape};
-use genus_core::methods::{Given, Method};
+use genus_core::methods::{Context, Method};
 use genus_core::metrics::auroc;
 use genus_core::rng::Rng;
 use genus_core::{Calibration, CalibrationSettings, Discover, Features, RealTime, Support, Task};
@@ -61,7 +61,7 @@ fn bench(methods: &[&str]) -> Bench {
         },
         episodes: 10,
         seed: 3,
-        methods: methods.iter().map(|&method| method.to_owned()).collect(),
+        methods: genus_lab::BenchMethod::list(methods.iter().copied()).unwrap(),
         ..Bench::default()
     }
 }
@@ -237,7 +237,7 @@ fn real_time_scores_tell_known_from_new() {
         side.iter().filter(|query| chosen(query)).count() as f64 / side.len() as f64
     };
     for (spec, run) in specs.iter().zip(&report.runs).take(4) {
-        let given = Given {
+        let given = Context {
             seed: 3,
             calibration: calibration.clone(),
         };
@@ -342,7 +342,7 @@ fn outliers_are_called_unsure_more_often_than_others() {
     let bench = with_outliers(&["shc", "calibrated"]);
     let report = run(&bench, &data, &Experiment::Main);
     assert!(report.runs[0].unsure.is_none());
-    let given = Given {
+    let given = Context {
         seed: 3,
         calibration: Some(Arc::new(calibration(&data, 12, settings(3)))),
     };

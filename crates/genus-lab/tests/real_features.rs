@@ -214,7 +214,7 @@ fn accuracies_are_those_of_the_independent_implementation() {
             },
             episodes: 500,
             seed: 0,
-            methods: METHODS.map(str::to_owned).to_vec(),
+            methods: genus_lab::BenchMethod::list(METHODS).unwrap(),
             ..Bench::default()
         };
         let report = bench.run(&data, &Experiment::Main, &Silent).unwrap();

@@ -1,6 +1,7 @@
 //! SimGCD on frozen features is that of PyTorch (`goldens/make_simgcd.py`), and its gradient that of its definition.
 
 use genus_core::Features;
+use genus_core::methods::Values;
 use genus_core::metrics::{Convention, Judged, accuracy};
 use genus_core::rng::Rng;
 use genus_lab::{SimGcd, SimGcdClassifier, SimGcdError, SimGcdInit};
@@ -345,13 +346,17 @@ fn parameters_are_read_from_text() {
         blocks: 1,
         ..SimGcd::default()
     };
+    let parsed = |text: &str| {
+        let parts = text.split(':').filter(|_| !text.is_empty());
+        SimGcd::from_values(&Values::parse(SimGcd::NAME, SimGcd::PARAMETERS, parts)?)
+    };
     let text = "epochs=7:rate=0.5:entropy=4:init=supports:blocks=1";
-    assert_eq!(SimGcd::from_parameters(text).unwrap(), expected);
-    assert_eq!(SimGcd::from_parameters("").unwrap(), SimGcd::default());
+    assert_eq!(parsed(text).unwrap(), expected);
+    assert_eq!(parsed("").unwrap(), SimGcd::default());
     // The defaults that help shows are the defaults.
     for parameter in SimGcd::PARAMETERS {
         let text = format!("{}={}", parameter.name, parameter.default);
-        assert_eq!(SimGcd::from_parameters(&text).unwrap(), SimGcd::default(), "{text}");
+        assert_eq!(parsed(&text).unwrap(), SimGcd::default(), "{text}");
     }
     for (text, says) in [
         ("epochs=0", "at least 1"),
@@ -363,7 +368,7 @@ fn parameters_are_read_from_text() {
         ("speed=3", "its parameters are epochs, rate"),
         (":", "its parameters are"),
     ] {
-        let error = SimGcd::from_parameters(text).unwrap_err().to_string();
+        let error = parsed(text).unwrap_err().to_string();
         assert!(error.starts_with("simgcd: ") && error.contains(says), "{text}: {error}");
     }
 }

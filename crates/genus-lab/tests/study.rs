@@ -48,7 +48,7 @@ const QUICK: &str = "ocd:epochs=2:hidden=8:batch=16";
 /// The same with baselines that train for a moment.
 fn with_baselines() -> Bench {
     Bench {
-        methods: ["proto", QUICK, "simgcd:epochs=5", "shc"].map(str::to_owned).to_vec(),
+        methods: genus_lab::BenchMethod::list(["proto", QUICK, "simgcd:epochs=5", "shc"]).unwrap(),
         ..bench()
     }
 }
@@ -160,7 +160,7 @@ fn reports_read_back_are_the_same() {
             new: 0,
             ..bench().shape
         },
-        methods: vec!["shc".into()],
+        methods: vec!["shc".parse().unwrap()],
         ..bench()
     };
     let report = only_old.run(&dataset(14, 8), &Experiment::Main, &Silent).unwrap();
@@ -186,7 +186,7 @@ fn a_head_is_trained_once() {
     let folder = tempfile::tempdir().unwrap();
     let data = dataset(14, 8);
     let bench = Bench {
-        methods: vec![QUICK.to_owned()],
+        methods: vec![QUICK.parse().unwrap()],
         heads: Some(folder.path().join("heads")),
         ..bench()
     };
@@ -240,7 +240,7 @@ fn without_base_classes_nothing_is_learnt() {
     );
     assert!(report.notes[0].starts_with("ocd is left out"), "{:?}", report.notes);
     let asked = Bench {
-        methods: vec!["ocd".into()],
+        methods: vec!["ocd".parse().unwrap()],
         ..usual
     };
     let error = asked.run(&data, &Experiment::Main, &Silent).unwrap_err();
@@ -259,7 +259,7 @@ fn views_must_be_of_the_same_items() {
     let viewed = data.clone().with_views(twice).unwrap();
     let run = |data: &Dataset| {
         let bench = Bench {
-            methods: vec!["simgcd:epochs=5".into()],
+            methods: vec!["simgcd:epochs=5".parse().unwrap()],
             ..bench()
         };
         bench.run(data, &Experiment::Main, &Silent).unwrap().runs[0].all.mean
@@ -298,7 +298,7 @@ fn tails_and_outliers_are_drawn_and_kept_apart_in_a_folder() {
         outliers: 2,
     };
     let with = Bench {
-        methods: vec!["shc".into()],
+        methods: vec!["shc".parse().unwrap()],
         pile,
         ..bench()
     };

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use genus_core::methods::{Given, Method, MethodSpec};
+use genus_core::methods::{Context, Method, MethodSpec};
 use genus_core::{
     Assignment, Blocks, Calibration, CentreNorm, Discover as _, Features, Prototypes, Sample, Scenes, Shown,
     Source as LearntFrom, Stop, Subset, Support, Task, Taxonomy, TwoStep,
@@ -290,7 +290,7 @@ impl Outcome {
 /// The method, and the calibration that it was given.
 fn make_method(options: &DiscoverOptions) -> Result<(Method, Option<CalibrationFile>), Error> {
     let spec = &options.method;
-    let mut given = Given::seed(options.seed);
+    let mut given = Context::seed(options.seed);
     if let Some(parameter) = spec.learning_parameter() {
         return Err(Error::NoEffect {
             method: spec.name(),

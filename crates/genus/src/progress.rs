@@ -61,6 +61,13 @@ pub enum Note<'a> {
     Skipped(&'a [Skipped]),
     /// Features could not be written to the cache, and will have to be computed again.
     NotRemembered(&'a DataError),
+    /// Something about a data set, such as classes without images.
+    DataSet {
+        /// What the data set is called.
+        title: &'a str,
+        /// What there is to say.
+        note: &'a str,
+    },
     /// The pile is too large to be clustered at once.
     TwoStep {
         /// The items of the pile.

@@ -2,7 +2,6 @@
 
 mod command_line;
 mod paper;
-mod source;
 
 use std::io::Write;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -14,7 +13,7 @@ use genus_core::episode::{Pile, Shape};
 use genus_data::datasets::DatasetEntry;
 use genus_files::AtomicFile;
 use genus_lab::{
-    Bench, Dataset, Experiment, LargeSettings, PileSettings, Report, StreamSettings, Varied, figures_page,
+    Bench, BenchMethod, Dataset, Experiment, LargeSettings, PileSettings, Report, StreamSettings, Varied, figures_page,
 };
 
 use crate::args::{
@@ -24,7 +23,6 @@ use crate::args::{
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::say::print;
-use source::Trained;
 
 pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
     match &bench.experiment {
@@ -48,8 +46,8 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             let settings = settings(trial, *query, episodes.episodes, global)?;
             let mut output = Output::open(&trial.run, &None)?;
             let start = Instant::now();
-            let parts = paper::transfer_parts(&runs, &sets, &image_options.options(), global)?;
             let bar = Bar::new(global);
+            let parts = paper::transfer_parts(&runs, &sets, &image_options.options(), &bar)?;
             let reports = parts
                 .iter()
                 .map(|(_, data, experiment)| settings.run(data, experiment, &bar))
@@ -71,10 +69,10 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             for encoder in encoders {
                 let name = encoder.split('@').next().unwrap_or(encoder).to_owned();
                 let experiment = Experiment::Backbones { encoder: name };
-                let trained = Trained::of(&settings.methods, &experiment);
-                let calibration = common.trial.run.calibration.as_deref();
-                let data = source::load_with(&common.source, encoder, calibration, trained, global)?;
+                let mut source = common.source.source(common.trial.run.calibration.as_deref())?;
+                source.embedding.images = source.embedding.images.with_encoder(encoder);
                 let bar = Bar::new(global);
+                let data = source.load(&settings.methods_of(&experiment), &bar)?;
                 reports.push(settings.run(&data, &experiment, &bar)?);
             }
             output.write(Report::combined(reports), start, global)
@@ -89,10 +87,10 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             let settings = settings(&common.trial, *query, *episodes, global)?;
             let run = &common.trial.run;
             let page = run.page.report.as_ref().map(AtomicFile::create).transpose()?;
-            // The usual methods of a map are not trained.
-            let trained = Trained::of(&settings.methods, &Experiment::Tasks);
-            let data = source::load(&common.source, run.calibration.as_deref(), trained, global)?;
             let bar = Bar::new(global);
+            // The usual methods of a map are not trained.
+            let source = common.source.source(run.calibration.as_deref())?;
+            let data = source.load(&settings.methods, &bar)?;
             let figures = settings.plot(&data, *projection, &bar)?;
             drop(bar);
             std::fs::create_dir_all(out)
@@ -200,8 +198,8 @@ impl<'a> Single<'a> {
         settings.fits(&experiment)?;
         // Opened before any work is done, so that a wrong path costs no time.
         let mut output = Output::open(&trial.run, self.svg)?;
-        let trained = Trained::of(&settings.methods, &experiment);
-        let data = source::load(&self.common.source, trial.run.calibration.as_deref(), trained, global)?;
+        let source = self.common.source.source(trial.run.calibration.as_deref())?;
+        let data = source.load(&settings.methods_of(&experiment), &Bar::new(global))?;
         let experiment = match experiment {
             // None named: as many as the data has.
             Experiment::Queries(numbers) if numbers.is_empty() => Experiment::queries(&data, &settings),
@@ -286,8 +284,8 @@ impl OnPiles<'_> {
     fn run(&self, settings: &Bench, experiment: &Experiment, global: &Global) -> Result<(), Failure> {
         settings.fits(experiment)?;
         let mut output = Output::open(self.run, self.svg)?;
-        let trained = Trained::of(&settings.methods, experiment);
-        let data = source::load(self.source, self.run.calibration.as_deref(), trained, global)?;
+        let source = self.source.source(self.run.calibration.as_deref())?;
+        let data = source.load(&settings.methods_of(experiment), &Bar::new(global))?;
         let data = half_of(data, self.half);
         let start = Instant::now();
         let bar = Bar::new(global);
@@ -332,11 +330,11 @@ fn settings(trial: &TrialOptions, query: usize, episodes: NonZeroU64, global: &G
 }
 
 fn bench_of(run: &RunOptions, shape: Shape, episodes: NonZeroU64, global: &Global) -> Result<Bench, Failure> {
-    let bench = Bench {
+    Ok(Bench {
         shape,
         episodes: episodes.get(),
         seed: global.seed,
-        methods: run.methods.clone(),
+        methods: BenchMethod::list(run.methods.iter().map(String::as_str))?,
         prototypes: run.prototypes.kind,
         heads: CacheChoice::User.folder().ok().flatten().map(|root| root.join("heads")),
         calibration: match &run.calibration {
@@ -344,9 +342,7 @@ fn bench_of(run: &RunOptions, shape: Shape, episodes: NonZeroU64, global: &Globa
             Some(path) => Some(CalibrationFile::read(path)?.calibration),
         },
         ..Bench::default()
-    };
-    bench.check()?;
-    Ok(bench)
+    })
 }
 
 /// Where a report goes besides the standard output.

@@ -7,10 +7,9 @@ use genus::{CacheChoice, ImageOptions};
 use genus_core::episode::{Shape, ShortClasses};
 use genus_data::datasets::{DATASETS, DatasetEntry, ImageSet, Images};
 use genus_files::AtomicFile;
-use genus_lab::{Bench, Counts, Dataset, Experiment, Study, paper_counts};
+use genus_lab::{Bench, BenchMethod, Counts, Dataset, EmbeddingOptions, Experiment, Study, paper_counts};
 
 use super::command_line;
-use super::source::{self, Trained, Wanted};
 use crate::args::{Global, PaperBench};
 use crate::failure::Failure;
 use crate::progress::Bar;
@@ -92,14 +91,14 @@ pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
         shape: Shape::default(),
         episodes: paper.episodes.episodes.get(),
         seed: global.seed,
-        methods: paper.methods.clone(),
+        methods: BenchMethod::list(paper.methods.iter().map(String::as_str))?,
         short_classes: paper.short_classes,
         heads: CacheChoice::User.folder()?.map(|root| root.join("heads")),
         ..Bench::default()
     };
-    bench.check()?;
     let page = paper.page.report.as_ref().map(AtomicFile::create).transpose()?;
     let mut runs = trainings(&paper.trained)?;
+    let methods = bench.methods_of(&Experiment::Main);
     let mut study = Study::new(&paper.out, bench);
     let bar = Bar::new(global);
 
@@ -127,7 +126,6 @@ pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
     }
     study.data_sets(Counts::of(&counted));
 
-    let views = Trained::of(&paper.methods, &Experiment::Main).views(paper.views.views);
     let mut plain: Vec<(String, Dataset)> = Vec::new();
     for set in &sets {
         let trained = runs.iter().any(|(name, _)| *name == set.name);
@@ -140,14 +138,12 @@ pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
             Some((_, run)) => images.with_encoder(&run.display().to_string()),
             None => images.clone(),
         };
-        let wanted = Wanted {
-            options: &options,
-            views,
+        let embedding = EmbeddingOptions {
+            images: options,
+            views: paper.views.views,
             ocd: None,
-            images: false,
-            global,
         };
-        let data = source::of_set(set, &wanted)?;
+        let data = embedding.load_set(set, &methods, &bar)?;
         study.data_set(&data, &set.name, &bar)?;
         plain.push((set.name.clone(), data));
     }
@@ -157,19 +153,12 @@ pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
         false => {
             let mut parts = Vec::new();
             for encoder in &paper.encoders {
-                let options = images.with_encoder(encoder);
+                let embedding = by_encoder(&images, encoder);
                 for set in &sets {
-                    let only = Wanted {
-                        options: &options,
-                        views: 0,
-                        ocd: None,
-                        images: false,
-                        global,
-                    };
                     let encoder = encoder.split('@').next().unwrap_or(encoder).to_owned();
                     parts.push((
                         set.name.clone(),
-                        source::of_set(set, &only)?,
+                        embedding.load_set(set, &[], &bar)?,
                         Experiment::Backbones { encoder },
                     ));
                 }
@@ -183,7 +172,7 @@ pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
             "no encoder was trained on one of the data sets; train them with --train, or name trainings with --trained",
         ),
         false => {
-            let parts = transfer_parts(&runs, &sets, &images, global)?;
+            let parts = transfer_parts(&runs, &sets, &images, &bar)?;
             study.together("Transfer", "transfer", borrowed(&parts), &bar)?;
         }
     }
@@ -208,28 +197,29 @@ fn borrowed(parts: &[Part]) -> impl Iterator<Item = (&str, &Dataset, &Experiment
         .map(|(folder, data, experiment)| (&**folder, data, experiment))
 }
 
+/// Features of another encoder, for methods that are not trained.
+fn by_encoder(options: &ImageOptions, encoder: &str) -> EmbeddingOptions {
+    EmbeddingOptions {
+        images: options.with_encoder(encoder),
+        ..EmbeddingOptions::default()
+    }
+}
+
 /// Every training on every data set.
 pub(crate) fn transfer_parts(
     runs: &[(&'static str, PathBuf)],
     sets: &[ImageSet],
     options: &ImageOptions,
-    global: &Global,
+    bar: &Bar,
 ) -> Result<Vec<Part>, Failure> {
     let mut parts = Vec::new();
     for set in sets {
         for (trained_on, run) in runs {
-            let options = options.with_encoder(&run.display().to_string());
-            let wanted = Wanted {
-                options: &options,
-                views: 0,
-                ocd: None,
-                images: false,
-                global,
-            };
+            let embedding = by_encoder(options, &run.display().to_string());
             let trained_on = (*trained_on).to_owned();
             parts.push((
                 set.name.clone(),
-                source::of_set(set, &wanted)?,
+                embedding.load_set(set, &[], bar)?,
                 Experiment::Transfer { trained_on },
             ));
         }

@@ -52,7 +52,7 @@ pub(crate) fn check_known(method: &'static str, needed: usize, known: usize) -> 
     }
 }
 
-/// One row of the table of methods.
+/// One row of a table of methods.
 pub struct MethodEntry {
     /// The name on the command line.
     pub name: &'static str,
@@ -62,19 +62,45 @@ pub struct MethodEntry {
     pub parameters: &'static [Parameter],
     /// Those of them that say how a calibration is learnt from base classes, and do nothing where none is.
     pub learning: &'static [&'static str],
-    build: fn(&Values, &Given) -> Result<Built, ParameterError>,
+    build: Build,
 }
 
-/// What a method is given beside its parameters.
+/// How a method is made of its parameters.
+enum Build {
+    /// A method of this crate.
+    Core(fn(&Values, &Context) -> Result<Built, ParameterError>),
+    /// One that another crate trains; here its parameters are checked only.
+    Trained(fn(&Values) -> Result<(), ParameterError>),
+}
+
+impl MethodEntry {
+    /// A row for a method that another crate trains, in a table of that crate. `check` makes sure that its parameters make sense.
+    pub const fn trained(
+        name: &'static str,
+        summary: &'static str,
+        parameters: &'static [Parameter],
+        check: fn(&Values) -> Result<(), ParameterError>,
+    ) -> Self {
+        Self {
+            name,
+            summary,
+            parameters,
+            learning: &[],
+            build: Build::Trained(check),
+        }
+    }
+}
+
+/// What a method is built with beside its parameters.
 #[derive(Clone, Debug, Default)]
-pub struct Given {
+pub struct Context {
     /// The seed of what is random.
     pub seed: u64,
     /// What is known of the features.
     pub calibration: Option<Arc<Calibration>>,
 }
 
-impl Given {
+impl Context {
     /// A seed and nothing else.
     pub fn seed(seed: u64) -> Self {
         Self {
@@ -94,57 +120,57 @@ pub const METHODS: &[MethodEntry] = &[
         summary: "ProtoNet: every query joins its nearest known class",
         parameters: proto::PARAMETERS,
         learning: &[],
-        build: |_, _| Ok((Box::new(Proto), Some(Rule::Always), None)),
+        build: Build::Core(|_, _| Ok((Box::new(Proto), Some(Rule::Always), None))),
     },
     MethodEntry {
         name: rankstat::NAME,
         summary: "RankStat: queries with the same ranking of nearest known classes form a category",
         parameters: rankstat::PARAMETERS,
         learning: &[],
-        build: |values, _| {
+        build: Build::Core(|values, _| {
             let method = RankStat::from_values(values)?;
             Ok((Box::new(method.clone()), Some(Rule::Ranking(method)), None))
-        },
+        }),
     },
     MethodEntry {
         name: gcd::NAME,
         summary: "GCD: estimates the number of categories on the labelled items, then semi-supervised k-means",
         parameters: gcd::PARAMETERS,
         learning: &[],
-        build: |values, given| Ok((Box::new(Gcd::from_values(values, given.seed)?), None, None)),
+        build: Build::Core(|values, context| Ok((Box::new(Gcd::from_values(values, context.seed)?), None, None))),
     },
     MethodEntry {
         name: shc::NAME,
         summary: "SHC: merges the most similar until two known classes would meet",
         parameters: shc::PARAMETERS,
         learning: &[],
-        build: |values, _| {
+        build: Build::Core(|values, _| {
             let method = Shc::from_values(values)?;
             let rule = method.rule();
             Ok((Box::new(method), Some(rule), None))
-        },
+        }),
     },
     MethodEntry {
         name: ukc::NAME,
         summary: "UKC: k-means from the known classes, splitting clusters that are too large",
         parameters: ukc::PARAMETERS,
         learning: &[],
-        build: |values, given| {
-            let method = Ukc::from_values(values, given.seed)?;
+        build: Build::Core(|values, context| {
+            let method = Ukc::from_values(values, context.seed)?;
             let rule = method.rule();
             Ok((Box::new(method), rule, None))
-        },
+        }),
     },
     MethodEntry {
         name: calibrated::NAME,
         summary: "Calibrated: merges by how far items of one class lie apart",
         parameters: calibrated::PARAMETERS,
         learning: &["centre", "directions", "tree", "eagerness"],
-        build: |values, given| {
-            let (method, settings) = Calibrated::from_values(values, given.calibration.clone(), given.seed)?;
+        build: Build::Core(|values, context| {
+            let (method, settings) = Calibrated::from_values(values, context.calibration.clone(), context.seed)?;
             let rule = method.rule();
             Ok((Box::new(method), Some(rule), settings))
-        },
+        }),
     },
 ];
 
@@ -163,6 +189,44 @@ impl MethodSpec {
         self.entry.name
     }
 
+    /// The parameters that were set.
+    pub fn values(&self) -> &Values {
+        &self.values
+    }
+
+    /// Parses a text such as `ukc:alpha=1.3` by tables of methods.
+    pub fn parse(text: &str, tables: &[&'static [MethodEntry]]) -> Result<Self, MethodError> {
+        let name = text.split(':').next().unwrap_or_default();
+        let mut entries = tables.iter().flat_map(|table| table.iter());
+        match entries.clone().find(|entry| entry.name == name) {
+            Some(entry) => Self::of_entry(entry, text.to_owned()),
+            None => Err(MethodError::Unknown {
+                name: name.to_owned(),
+                known: entries.by_ref().map(|entry| entry.name).collect(),
+            }),
+        }
+    }
+
+    fn of_entry(entry: &'static MethodEntry, text: String) -> Result<Self, MethodError> {
+        let values = Values::parse(entry.name, entry.parameters, text.split(':').skip(1))?;
+        // Values are checked by whoever takes them.
+        let takes_calibration = match entry.build {
+            Build::Core(build) => build(&values, &Context::default())?.2.is_some(),
+            Build::Trained(check) => check(&values).map(|()| false)?,
+        };
+        Ok(Self {
+            text,
+            entry,
+            values,
+            takes_calibration,
+        })
+    }
+
+    /// The same method with one parameter more.
+    pub fn with(&self, parameter: &str, value: impl fmt::Display) -> Result<Self, MethodError> {
+        Self::of_entry(self.entry, format!("{}:{parameter}={value}", self.text))
+    }
+
     /// Whether the method, with these parameters, has a use for a calibration.
     pub fn takes_calibration(&self) -> bool {
         self.takes_calibration
@@ -175,9 +239,12 @@ impl MethodSpec {
         names.find(|name| self.values.given(name).is_some())
     }
 
-    /// The method itself.
-    pub fn build(&self, given: &Given) -> Result<Method, MethodError> {
-        let (discover, rule, settings) = (self.entry.build)(&self.values, given)?;
+    /// The method itself; one that another crate trains is not built here.
+    pub fn build(&self, context: &Context) -> Result<Method, MethodError> {
+        let Build::Core(build) = self.entry.build else {
+            return Err(MethodError::Trained { name: self.entry.name });
+        };
+        let (discover, rule, settings) = build(&self.values, context)?;
         Ok(Method {
             spec: self.text.clone(),
             discover,
@@ -198,21 +265,7 @@ impl FromStr for MethodSpec {
     type Err = MethodError;
 
     fn from_str(text: &str) -> Result<Self, MethodError> {
-        let mut parts = text.split(':');
-        let name = parts.next().unwrap_or_default();
-        let entry = METHODS
-            .iter()
-            .find(|entry| entry.name == name)
-            .ok_or_else(|| MethodError::Unknown { name: name.to_owned() })?;
-        let values = Values::parse(entry.name, entry.parameters, parts)?;
-        // Values are checked by whoever takes them.
-        let (_, _, settings) = (entry.build)(&values, &Given::default())?;
-        Ok(Self {
-            text: text.to_owned(),
-            entry,
-            values,
-            takes_calibration: settings.is_some(),
-        })
+        Self::parse(text, &[METHODS])
     }
 }
 
@@ -240,10 +293,18 @@ pub struct Method {
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum MethodError {
     /// The name is in no row of the table.
-    #[error("there is no method `{name}`; the methods are {}", METHODS.iter().map(|m| m.name).collect::<Vec<_>>().join(", "))]
+    #[error("there is no method `{name}`; the methods are {}", known.join(", "))]
     Unknown {
         /// What was asked for.
         name: String,
+        /// The methods that there are.
+        known: Vec<&'static str>,
+    },
+    /// It is trained by another crate.
+    #[error("the method `{name}` is trained, which only a bench does")]
+    Trained {
+        /// The method.
+        name: &'static str,
     },
     /// A parameter is wrong.
     #[error(transparent)]
@@ -253,12 +314,12 @@ pub enum MethodError {
 impl Method {
     /// Builds the method of a text such as `shc` or `ukc:alpha=1.3:first-alpha=1.4`.
     pub fn parse(spec: &str, seed: u64) -> Result<Self, MethodError> {
-        Self::with(spec, &Given::seed(seed))
+        Self::with(spec, &Context::seed(seed))
     }
 
     /// The same with what else is known.
-    pub fn with(spec: &str, given: &Given) -> Result<Self, MethodError> {
-        spec.parse::<MethodSpec>()?.build(given)
+    pub fn with(spec: &str, context: &Context) -> Result<Self, MethodError> {
+        spec.parse::<MethodSpec>()?.build(context)
     }
 
     /// The text it was built from.

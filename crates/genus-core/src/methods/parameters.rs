@@ -63,6 +63,11 @@ impl Values {
         Ok(Self { method, given })
     }
 
+    /// The method that they are of.
+    pub fn method(&self) -> &'static str {
+        self.method
+    }
+
     /// The text of a parameter, if it was given.
     pub(super) fn given(&self, name: &str) -> Option<&str> {
         let found = self.given.iter().find(|(other, _)| other == name);

@@ -271,15 +271,14 @@ impl Ocd {
         Parameter::new("hidden", "2048", "length of the layers inside of the head"),
     ];
 
-    /// Builds the method of a text such as `ocd:support=majority`, and how its head is trained; `classes` is the number of all
-    /// classes, by which `ocd-radius` goes.
-    pub fn parse(spec: &str, classes: usize) -> Result<(Self, OcdTraining), ParameterError> {
-        let mut parts = spec.split(':');
-        let (name, radius) = match parts.next() {
-            Some(Self::RADIUS_NAME) => (Self::RADIUS_NAME, CodeRadius::Bound { classes }),
-            _ => (Self::NAME, CodeRadius::Exact),
+    /// The method of some parameters, and how its head is trained; `classes` is the number of all classes, by which
+    /// `ocd-radius` goes.
+    pub fn from_values(values: &Values, classes: usize) -> Result<(Self, OcdTraining), ParameterError> {
+        let name = values.method();
+        let radius = match name {
+            Self::RADIUS_NAME => CodeRadius::Bound { classes },
+            _ => CodeRadius::Exact,
         };
-        let values = Values::parse(name, Self::PARAMETERS, parts)?;
         let mut training = OcdTraining::default();
         training.epochs = values.get("epochs", training.epochs)?;
         training.batch = values.get("batch", training.batch)?;

@@ -199,10 +199,8 @@ impl SimGcd {
         ),
     ];
 
-    /// Builds the method of the text after its name, such as `epochs=100:init=supports`; nothing is set by an empty one.
-    pub fn from_parameters(text: &str) -> Result<Self, ParameterError> {
-        let parts = text.split(':').filter(|_| !text.is_empty());
-        let values = Values::parse(Self::NAME, Self::PARAMETERS, parts)?;
+    /// The method of some parameters.
+    pub fn from_values(values: &Values) -> Result<Self, ParameterError> {
         let usual = Self::default();
         Self {
             epochs: values.get("epochs", usual.epochs)?,

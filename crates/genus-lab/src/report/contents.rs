@@ -4,6 +4,7 @@ use genus_core::episode::Tail;
 
 use super::table::{Cell, Table};
 use super::{Interval, Report, Run, Settings, counted, examples_in_words, in_words, outliers_in_words};
+use crate::experiment::ExperimentKind;
 
 /// What a report says.
 pub(super) struct Contents {
@@ -28,9 +29,9 @@ impl Report {
         let shape = move |run: &Run| run.shape(tail);
         let several_shapes = self.runs.iter().any(|run| shape(run) != shape(&self.runs[0]));
         let with_paper = self.runs.iter().any(|run| run.paper.is_some());
-        let subject = match &*self.settings.experiment {
+        let subject = match self.settings.experiment {
             _ if self.runs.iter().all(|run| run.subject.is_empty()) => None,
-            "transfer" => Some("Trained on"),
+            ExperimentKind::Transfer => Some("Trained on"),
             _ => Some("Encoder"),
         };
         let with_data = self.runs.iter().any(|run| run.data.is_some());
@@ -184,7 +185,7 @@ impl Report {
                 s.half_in_words(),
                 s.seed
             ),
-            None if s.experiment == "piles" => format!(
+            None if s.experiment == ExperimentKind::Piles => format!(
                 "{} a pile of {} classes, {} of them known from {}, from {} classes{}, seed {}",
                 counted(s.episodes, "draw"),
                 s.way + s.new,

@@ -12,7 +12,7 @@ use genus_core::episode::{Pile, Shape, Tail};
 use genus_core::metrics::{Accuracy, Convention, Summary, calibration_error};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::experiment::Series;
+use crate::experiment::{ExperimentKind, Series};
 use crate::machine::Machine;
 use crate::paper::{PaperCell, Place, paper_cell};
 use crate::piles::{PileKind, Varied};
@@ -39,7 +39,7 @@ pub struct Report {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// The experiment.
-    pub experiment: String,
+    pub experiment: ExperimentKind,
     /// The feature file.
     pub features: String,
     /// Which of the paper's data sets it is, if it is one.
@@ -387,7 +387,7 @@ impl Settings {
     pub(crate) fn new(bench: &Bench, data: &Dataset, experiment: &Experiment) -> Self {
         let Shape { way, shot, new, query } = bench.shape;
         Self {
-            experiment: experiment.name().to_owned(),
+            experiment: experiment.kind(),
             features: data.name().to_owned(),
             set: data.set().map(str::to_owned),
             encoder: data.encoder().map(str::to_owned),
@@ -498,7 +498,7 @@ impl Run {
             // The paper has no such piles.
             paper: set.filter(|_| plain).and_then(|set| {
                 paper_cell(Place {
-                    table: experiment.name(),
+                    table: experiment.kind().name(),
                     shape,
                     subject: experiment.subject(),
                     method: spec,

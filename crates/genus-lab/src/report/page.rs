@@ -9,6 +9,7 @@ use super::markdown::OTHERS;
 use super::table::{Cell, Table};
 use super::{Report, Settings, examples_in_words, in_words};
 use crate::charts::Figure;
+use crate::experiment::ExperimentKind;
 use crate::machine::Machine;
 use genus_report::{Document, escape};
 
@@ -360,42 +361,42 @@ impl Settings {
             "A method has to say which unlabelled queries belong to the known classes and to sort the rest into new groups, \
              without being told how many there are. Every episode draws {classes}, with {queries}."
         );
-        match &*self.experiment {
-            "realtime" => format!(
+        match self.experiment {
+            ExperimentKind::RealTime => format!(
                 "Queries are judged one by one as they arrive: each belongs to a known class or is new. Every episode draws \
                  {classes}, with {queries}."
             ),
-            "large" => format!(
+            ExperimentKind::Large => format!(
                 "A pile that is too large to be clustered as a whole: a part of it is clustered and the rest joins the \
                  nearest category. Every task draws {classes}."
             ),
-            "queries" => format!("How much it helps to see more of the pile at once. {task}")
+            ExperimentKind::Queries => format!("How much it helps to see more of the pile at once. {task}")
                 .replace(&format!(", with {queries}"), ", with more and more queries a class"),
-            "piles" => format!(
+            ExperimentKind::Piles => format!(
                 "Piles as people have them, which differ in one thing at a time: the items of a class, a long tail, bursts \
                  of frames of one scene, the examples of a known class, items that belong nowhere. Every pile draws \
                  {classes}."
             ),
-            "stream" => format!(
+            ExperimentKind::Stream => format!(
                 "A pile that comes item by item: each joins a category or waits until others agree with it, and what was \
                  decided stays. The order matters, so there are several. After some of the items it is looked at, beside \
                  what methods make of as many of them at once. Every pile draws {classes}, with {queries}."
             ),
-            "tasks" => {
+            ExperimentKind::Tasks => {
                 "How hard it is with more and with fewer classes: the same methods with other numbers of known and new \
                         classes, examples and queries."
                     .to_owned()
             }
-            "alpha" => {
+            ExperimentKind::Alpha => {
                 format!("UKC with other values of α, which says how large a cluster may be before it is split. {task}")
             }
-            "threshold" => {
+            ExperimentKind::Threshold => {
                 format!("SHC with other values of t: clusters of more than t items are kept as they are. {task}")
             }
-            "ablation" => format!("The method calibrated without one of its parts at a time. {task}"),
-            "backbones" => format!("The same methods on the features of several encoders. {task}"),
-            "transfer" => format!("Encoders that were trained on one data set, tested on others. {task}"),
-            _ => task,
+            ExperimentKind::Ablation => format!("The method calibrated without one of its parts at a time. {task}"),
+            ExperimentKind::Backbones => format!("The same methods on the features of several encoders. {task}"),
+            ExperimentKind::Transfer => format!("Encoders that were trained on one data set, tested on others. {task}"),
+            ExperimentKind::Main => task,
         }
     }
 }
