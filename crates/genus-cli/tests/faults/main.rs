@@ -33,8 +33,13 @@ struct Case {
 
 /// Files for TensorBoard are full of moments, their names included, and one is begun whenever a run goes on.
 const WITH_TIMES: &str = "events.out.tfevents";
-/// Other files that say how long something took do it behind these words.
-const TIMES: [&str; 2] = ["\"seconds\":", "\"images_per_second\":"];
+/// What else is not the same twice: how long something took, and of the machine what could be learnt. Words before it, and what it
+/// ends before.
+const VARYING: [(&str, &[char]); 3] = [
+    ("\"seconds\":", &[',', '}']),
+    ("\"images_per_second\":", &[',', '}']),
+    ("\"machine\":", &['}']),
+];
 
 /// What goes wrong, and at which system calls.
 struct Fault {
@@ -207,7 +212,7 @@ const CASES: [Case; 9] = [
 /// Every file with its content; folders have none.
 type Contents = BTreeMap<String, Option<Vec<u8>>>;
 
-/// The files of a folder, without what is not the same twice: times, and where the folder is.
+/// The files of a folder, without what is not the same twice, the folder's own name included.
 fn contents(folder: &Folder) -> Contents {
     let mut all = folder.contents();
     all.retain(|name, _| !name.contains(WITH_TIMES));
@@ -216,22 +221,19 @@ fn contents(folder: &Folder) -> Contents {
     for bytes in all.values_mut().flatten() {
         if let Ok(text) = str::from_utf8(bytes) {
             let text = text.replace(place, "");
-            *bytes = TIMES
-                .iter()
-                .fold(text, |text, word| without_number(&text, word))
-                .into_bytes();
+            let cut = |text: String, &(words, ends): &(&str, &[char])| without(&text, words, ends);
+            *bytes = VARYING.iter().fold(text, cut).into_bytes();
         }
     }
     all
 }
 
-/// A text without the number behind each occurrence of a word.
-fn without_number(text: &str, word: &str) -> String {
-    let mut parts = text.split(word);
+/// A text without what stands between some words and an end.
+fn without(text: &str, words: &str, ends: &[char]) -> String {
+    let mut parts = text.split(words);
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, part| {
-        let rest = part.trim_start_matches(|letter: char| letter.is_ascii_digit() || ".eE+-".contains(letter));
-        text + word + rest
+        text + words + part.find(ends).map_or("", |end| &part[end..])
     })
 }
 
