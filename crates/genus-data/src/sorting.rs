@@ -323,14 +323,17 @@ impl Entry {
             });
         };
         let wanted = folder.join(&target);
-        // A folder of a category that is a file is in the way too.
+        // A folder of a category that is a file is in the way too, and so is a link: whoever made the sorted folder may have let
+        // it lead anywhere. The sorted folder itself was named by the user.
         let mut above = folder.to_owned();
-        for part in target.split('/') {
-            if fs::symlink_metadata(&above).is_ok() && !above.is_dir() {
-                return Err(SortError::Taken {
-                    path: above,
-                    found: "no folder",
-                });
+        for (depth, part) in target.split('/').enumerate() {
+            let found = match fs::symlink_metadata(&above) {
+                Ok(found) if depth > 0 && found.is_symlink() => Some("a link, which is not followed here"),
+                Ok(_) if !above.is_dir() => Some("no folder"),
+                _ => None,
+            };
+            if let Some(found) = found {
+                return Err(SortError::Taken { path: above, found });
             }
             above.push(part);
         }

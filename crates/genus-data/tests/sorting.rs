@@ -322,6 +322,31 @@ fn links_that_lead_elsewhere_or_nowhere_are_in_the_way_too() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn nothing_is_sorted_through_a_link_below_the_folder() {
+    use std::os::unix::fs::symlink;
+    let disk = Disk::new();
+    fs::create_dir_all(disk.path("elsewhere/bird")).unwrap();
+    for (link_at, items) in [
+        ("bird", [disk.item("a.jpg", "bird")]),
+        ("unsure", [unsure(disk.item("a.jpg", "bird"))]),
+        ("unsure/bird", [unsure(disk.item("a.jpg", "bird"))]),
+    ] {
+        fs::create_dir_all(disk.path("sorted").join(link_at).parent().unwrap()).unwrap();
+        symlink(disk.path("elsewhere"), disk.path("sorted").join(link_at)).unwrap();
+        for link in Link::ALL {
+            let error = disk.plan(link, &items).unwrap_err();
+            assert!(error.to_string().contains("is a link"), "{error}");
+        }
+        fs::remove_dir_all(disk.path("sorted")).unwrap();
+    }
+    // The folder that the user names may be one.
+    symlink(disk.path("elsewhere"), disk.path("sorted")).unwrap();
+    disk.sort(Link::Copy, &[disk.item("a.jpg", "bird")]);
+    assert!(disk.path("elsewhere/bird/a.jpg").is_file());
+}
+
 #[test]
 fn a_file_that_is_sorted_already_is_not_sorted_again_elsewhere() {
     for link in Link::ALL {

@@ -9,7 +9,7 @@ use genus_core::{Assignment, Features, MergeTree, Scenes, Stop, Task, Taxonomy};
 use genus_data::{DataError, ImageItem, for_each_cell};
 use genus_files::AtomicFile;
 use genus_report::{Category, Communities, Example, Item, Made, Pictures, Report, Slot, Tied, Truth, Why};
-use genus_vision::{ImageSource, decode};
+use genus_vision::{EncodeError, ImageSource, Limits, with_decoded};
 use rayon::prelude::*;
 
 use crate::counts::Counts;
@@ -125,17 +125,27 @@ fn add_pictures(report: &mut Report, outcome: &Outcome, progress: &dyn Progress)
                 Slot::Example(at) => examples.get(&report.examples[at].id),
                 Slot::Item(at) => pile.get(&report.items[at].id),
             };
-            // What could be embedded can be shown, unless the file has gone since: then it is only named.
-            let image = image?;
-            let bytes = ImageSource::new(&image.path, image.pixels).read(limits).ok()?;
-            decode(&bytes, limits).ok()?.thumbnail(side)
+            image.map_or(Ok(None), |image| picture(image, limits, side))
         });
         let made = made.collect();
         progress.advance(slots.len() as u64);
-        Ok::<_, Error>(made)
+        made
     })?;
     progress.end();
     Ok(())
+}
+
+/// A small picture of an image. What could be embedded can be shown, unless the file has gone since: then it is only named.
+fn picture(image: &ImageItem, limits: &Limits, side: usize) -> Result<Option<Vec<u8>>, Error> {
+    let read = ImageSource::new(&image.path, image.pixels).read(limits);
+    match read.and_then(|bytes| with_decoded(&bytes, limits, |image| image.thumbnail(side))) {
+        Ok(picture) => Ok(picture),
+        Err(source) if source.is_shortage() => {
+            let path = image.path.clone();
+            Err(EncodeError::Shortage { path, source }.into())
+        }
+        Err(_) => Ok(None),
+    }
 }
 
 /// What a report is made from.

@@ -149,7 +149,7 @@ fn encoder(folder: &Folder) {
 const EXPORT: &str = "discover --support support.csv --query pile.csv --out result --no-report --export label-studio \
                       --export fiftyone";
 
-const CASES: [Case; 9] = [
+const CASES: [Case; 10] = [
     Case {
         name: "discover",
         prepare: features,
@@ -200,6 +200,13 @@ const CASES: [Case; 9] = [
         prepare: encoder,
         command: "embed base --encoder run -o features.npz",
         again: |_| "embed base --encoder run -o features.npz",
+    },
+    // The report reads the images once more.
+    Case {
+        name: "images",
+        prepare: encoder,
+        command: "discover --support base --query base --encoder run --no-cache --out result",
+        again: |_| "discover --support base --query base --encoder run --no-cache --out result",
     },
     Case {
         name: "man",
