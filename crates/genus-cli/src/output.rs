@@ -1,6 +1,6 @@
 //! Where results go, and what there is to say of what was written.
 
-use std::io::{self, BufWriter, IsTerminal};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use genus::text::thousands;
@@ -21,7 +21,10 @@ pub(crate) fn open(output: &args::Output, next: &args::NextSteps, pile: &Path) -
         }
         None => Destination::Writer {
             name: "the standard output".to_owned(),
-            writer: Box::new(BufWriter::new(io::stdout())),
+            writer: match io::stdout().is_terminal() {
+                true => Box::new(Shown::new(io::stdout())),
+                false => Box::new(BufWriter::new(io::stdout())),
+            },
         },
     };
     let options = OutputOptions {
@@ -48,5 +51,61 @@ pub(crate) fn say_next_steps(saved: &Saved, global: &Global) {
     }
     for export in &saved.exports {
         say!("{}", printable(export.next()));
+    }
+}
+
+/// Rows on a terminal, which obeys control characters: names come from files. A file or a pipe gets them as they are.
+struct Shown<W> {
+    terminal: W,
+    /// What came since the end of the last line.
+    begun: Vec<u8>,
+}
+
+impl<W: Write> Shown<W> {
+    fn new(terminal: W) -> Self {
+        Self {
+            terminal,
+            begun: Vec::new(),
+        }
+    }
+}
+
+impl<W: Write> Write for Shown<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.begun.extend(bytes);
+        if let Some(end) = self.begun.iter().rposition(|&byte| byte == b'\n') {
+            let begun = self.begun.split_off(end + 1);
+            let lines = std::mem::replace(&mut self.begun, begun);
+            self.terminal
+                .write_all(printable(&String::from_utf8_lossy(&lines)).as_bytes())?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let begun = std::mem::take(&mut self.begun);
+        self.terminal
+            .write_all(printable(&String::from_utf8_lossy(&begun)).as_bytes())?;
+        self.terminal.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_shown_nothing_that_it_obeys() {
+        let text = "id,category\n\u{1b}[31mred\u{1b}[0m,bell\u{7}\né\u{9b}2J,ü\nlast";
+        let expected = "id,category\n\u{fffd}[31mred\u{fffd}[0m,bell\u{fffd}\né\u{fffd}2J,ü\nlast";
+        // However the bytes are cut.
+        for size in 1..text.len() {
+            let mut shown = Shown::new(Vec::new());
+            text.as_bytes()
+                .chunks(size)
+                .for_each(|part| shown.write_all(part).unwrap());
+            shown.flush().unwrap();
+            assert_eq!(String::from_utf8(shown.terminal).unwrap(), expected);
+        }
     }
 }

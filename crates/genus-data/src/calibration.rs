@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::DataError;
 use crate::fingerprint::fingerprint;
-use genus_files::{AtomicFile, read_whole};
+use genus_files::{AtomicFile, read_named};
 
 const FORMAT: &str = "genus calibration 2";
 /// The key of the text in the metadata.
@@ -88,7 +88,7 @@ pub fn read_calibration(path: impl AsRef<Path>) -> Result<(Calibration, Calibrat
     if path.is_dir() {
         return Err(DataError::Directory { path: path.to_owned() });
     }
-    let bytes = read_whole(path, MOST_BYTES).map_err(unreadable)?;
+    let bytes = read_named(path, MOST_BYTES).map_err(unreadable)?;
     from_bytes(path, &bytes)
 }
 

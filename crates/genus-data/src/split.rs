@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::error::DataError;
-use genus_files::{MAX_TEXT, read_whole};
+use genus_files::{MAX_TEXT, read_named};
 
 /// The classes of a split file, as written: names or indices, not yet compared with any features.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Split {
         if path.is_dir() {
             return Err(DataError::Directory { path });
         }
-        let text = match read_whole(&path, MAX_TEXT) {
+        let text = match read_named(&path, MAX_TEXT) {
             Ok(text) => text,
             Err(source) => return Err(DataError::Read { path, source }),
         };

@@ -36,4 +36,4 @@ pub use error::{FileError, FormatError};
 pub use lock::FolderLock;
 pub use pixels::RawPixels;
 pub use scratch::ScratchFolder;
-pub use whole::{MAX_TENSORS, MAX_TEXT, is_shortage, read_text, read_whole, refuse_device};
+pub use whole::{MAX_TENSORS, MAX_TEXT, is_shortage, read_named, read_text, read_whole, refuse_device};

@@ -9,10 +9,17 @@ pub const MAX_TEXT: u64 = 64 << 20;
 /// The most bytes of a file of tensors that is read whole: centres, calibrations, the items of a taxonomy, checkpoints.
 pub const MAX_TENSORS: u64 = 4 << 30;
 
-/// The bytes of a file that has at most so many.
-///
-/// A pipe is read once, to its end; a device, which may have none, is refused.
+/// The bytes of a file of ours that has at most so many. Pipes are refused, as they may never have a writer, and so are devices.
 pub fn read_whole(path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
+    let path = path.as_ref();
+    if is_pipe(&fs::metadata(path)?) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe, not a file"));
+    }
+    read_named(path, most)
+}
+
+/// The same of a file that the user named: a pipe is read once, to its end.
+pub fn read_named(path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
     let path = path.as_ref();
     let found = fs::metadata(path)?;
     refuse_device(&found)?;
@@ -27,7 +34,18 @@ pub fn read_whole(path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The same for a text.
+/// Whether it is a pipe.
+fn is_pipe(found: &fs::Metadata) -> bool {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileTypeExt::is_fifo(&found.file_type());
+    #[cfg(not(unix))]
+    {
+        let _ = found;
+        false
+    }
+}
+
+/// The text of a file of ours, read by [`read_whole`].
 pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
     let bytes = read_whole(path, MAX_TEXT)?;
     String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, format!("it is no text: {e}")))

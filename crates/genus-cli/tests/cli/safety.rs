@@ -280,6 +280,13 @@ fn pipes_are_read_once_and_devices_not_at_all() {
             outcome.stderr
         );
     }
+    // In a folder of results a pipe may never have a writer.
+    fs::remove_file(folder.path("result/taxonomy.toml")).unwrap();
+    let made = Command::new("mkfifo").arg(folder.path("result/taxonomy.toml")).status();
+    assert!(made.unwrap().success());
+    let outcome = folder.genus("assign --taxonomy result --query pile.csv");
+    assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("it is a pipe"), "{}", outcome.stderr);
 }
 
 /// Small files that would become large ones are refused by a limit that is named.
