@@ -66,14 +66,21 @@ impl BenchMethod {
     }
 }
 
+impl From<MethodSpec> for BenchMethod {
+    /// A method of any table, one of your own too.
+    fn from(spec: MethodSpec) -> Self {
+        Self {
+            spec,
+            calibrated_features: false,
+        }
+    }
+}
+
 impl FromStr for BenchMethod {
     type Err = MethodError;
 
     fn from_str(text: &str) -> Result<Self, MethodError> {
-        Ok(Self {
-            spec: MethodSpec::parse(text, &[METHODS, BASELINES])?,
-            calibrated_features: false,
-        })
+        MethodSpec::parse(text, &[METHODS, BASELINES]).map(Self::from)
     }
 }
 

@@ -28,6 +28,8 @@
 //! println!("{}", report.markdown());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! A method of your own is one more row of such a table: `examples/own_method.rs`.
 
 mod baselines;
 mod calibrations;

@@ -52,6 +52,14 @@ fn stream() {
 }
 
 #[test]
+fn own_method() {
+    let text = printed("own_method", &[]);
+    for line in ["| shc ", "| leader ", "| leader:similarity=0.9 "] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+}
+
+#[test]
 fn photographs() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);

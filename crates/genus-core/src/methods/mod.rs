@@ -69,11 +69,29 @@ pub struct MethodEntry {
 enum Build {
     /// A method of this crate.
     Core(fn(&Values, &Context) -> Result<Built, ParameterError>),
+    /// A method of somebody else's.
+    Own(fn(&Values, &Context) -> Result<Box<dyn Discover + Send>, ParameterError>),
     /// One that another crate trains; here its parameters are checked only.
     Trained(fn(&Values) -> Result<(), ParameterError>),
 }
 
 impl MethodEntry {
+    /// A row for a method of your own, in a table of your own that [`MethodSpec::parse`] takes beside [`METHODS`].
+    pub const fn own(
+        name: &'static str,
+        summary: &'static str,
+        parameters: &'static [Parameter],
+        build: fn(&Values, &Context) -> Result<Box<dyn Discover + Send>, ParameterError>,
+    ) -> Self {
+        Self {
+            name,
+            summary,
+            parameters,
+            learning: &[],
+            build: Build::Own(build),
+        }
+    }
+
     /// A row for a method that another crate trains, in a table of that crate. `check` makes sure that its parameters make sense.
     pub const fn trained(
         name: &'static str,
@@ -212,6 +230,7 @@ impl MethodSpec {
         // Values are checked by whoever takes them.
         let takes_calibration = match entry.build {
             Build::Core(build) => build(&values, &Context::default())?.2.is_some(),
+            Build::Own(build) => build(&values, &Context::default()).map(|_| false)?,
             Build::Trained(check) => check(&values).map(|()| false)?,
         };
         Ok(Self {
@@ -241,10 +260,11 @@ impl MethodSpec {
 
     /// The method itself; one that another crate trains is not built here.
     pub fn build(&self, context: &Context) -> Result<Method, MethodError> {
-        let Build::Core(build) = self.entry.build else {
-            return Err(MethodError::Trained { name: self.entry.name });
+        let (discover, rule, settings) = match self.entry.build {
+            Build::Core(build) => build(&self.values, context)?,
+            Build::Own(build) => (build(&self.values, context)?, None, None),
+            Build::Trained(_) => return Err(MethodError::Trained { name: self.entry.name }),
         };
-        let (discover, rule, settings) = build(&self.values, context)?;
         Ok(Method {
             spec: self.text.clone(),
             discover,
