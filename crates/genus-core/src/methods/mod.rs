@@ -65,12 +65,15 @@ pub struct MethodEntry {
     build: Build,
 }
 
+/// How a method of your own is made of its parameters.
+pub type BuildOwn = fn(&Values, &Context) -> Result<Box<dyn Discover + Send>, ParameterError>;
+
 /// How a method is made of its parameters.
 enum Build {
     /// A method of this crate.
     Core(fn(&Values, &Context) -> Result<Built, ParameterError>),
     /// A method of somebody else's.
-    Own(fn(&Values, &Context) -> Result<Box<dyn Discover + Send>, ParameterError>),
+    Own(BuildOwn),
     /// One that another crate trains; here its parameters are checked only.
     Trained(fn(&Values) -> Result<(), ParameterError>),
 }
@@ -81,7 +84,7 @@ impl MethodEntry {
         name: &'static str,
         summary: &'static str,
         parameters: &'static [Parameter],
-        build: fn(&Values, &Context) -> Result<Box<dyn Discover + Send>, ParameterError>,
+        build: BuildOwn,
     ) -> Self {
         Self {
             name,
