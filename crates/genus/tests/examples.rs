@@ -54,7 +54,7 @@ fn stream() {
 #[test]
 fn own_method() {
     let text = printed("own_method", &[]);
-    for line in ["| shc ", "| leader ", "| leader:similarity=0.9 "] {
+    for line in ["| shc ", "| leader ", "| leader (similarity = 0.9) "] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
 }
