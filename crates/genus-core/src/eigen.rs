@@ -1,5 +1,6 @@
 //! Eigenvalues and eigenvectors of symmetric matrices.
 
+use crate::features::scale_to_unit;
 use crate::linalg;
 use crate::rng::Rng;
 
@@ -71,40 +72,47 @@ pub fn symmetric(mut matrix: Vec<f64>, size: usize) -> Vec<(f64, Vec<f64>)> {
 /// The directions in which rows of length `dim` are longest: the `count` largest eigenvalues of the sum of their outer
 /// products with their vectors, the largest first. Fewer where the rows span fewer directions.
 ///
-/// A subspace iteration by matrix products: the `dim` × `dim` matrix is never formed.
+/// A subspace iteration on the smaller of the two matrices of dot products: that of the rows, or that of the columns.
 pub(crate) fn leading(rows: &[f32], dim: usize, count: usize) -> Vec<(f64, Vec<f32>)> {
     let n = rows.len() / dim;
-    let block = (count + SPARE).min(dim).min(n);
+    let columns = transpose(rows, dim);
+    let by_rows = n < dim;
+    let (matrix, size) = match by_rows {
+        true => (linalg::gram(rows, dim), n),
+        false => (linalg::gram(&columns, n), dim),
+    };
+    let block = (count + SPARE).min(size);
     if block == 0 {
         return Vec::new();
     }
-    let columns = transpose(rows, dim);
     // Any start will do that is not orthogonal to what is looked for.
     let mut rng = Rng::new(0, &[0xe16]);
-    let mut basis: Vec<f32> = (0..block * dim).map(|_| (2.0 * rng.unit() - 1.0) as f32).collect();
-    orthonormalise(&mut basis, dim);
+    let mut basis: Vec<f32> = (0..block * size).map(|_| (2.0 * rng.unit() - 1.0) as f32).collect();
+    orthonormalise(&mut basis, size);
     for _ in 0..ROUNDS {
-        let seen = transpose(&linalg::dots(rows, &basis, dim), block);
-        basis = transpose(&linalg::dots(&columns, &seen, n), block);
-        orthonormalise(&mut basis, dim);
+        basis = linalg::dots(&basis, &matrix, size);
+        orthonormalise(&mut basis, size);
     }
-    // What the rows are in the basis; its eigenvectors turn the basis to the best that it can say (Rayleigh–Ritz).
-    let seen = transpose(&linalg::dots(rows, &basis, dim), block);
-    let small = linalg::dots(&seen, &seen, n).into_iter().map(f64::from).collect();
-    let turned = symmetric(small, block).into_iter().take(count);
-    let largest = turned.clone().next().map_or(0.0, |(value, _)| value);
-    turned
+    // What the matrix is in the basis; its eigenvectors turn the basis to the best that it can say (Rayleigh–Ritz).
+    let small = linalg::dots(&linalg::dots(&basis, &matrix, size), &basis, size);
+    let pairs = symmetric(small.into_iter().map(f64::from).collect(), block);
+    let largest = pairs.first().map_or(0.0, |pair| pair.0);
+    let (values, weights): (Vec<f64>, Vec<Vec<f64>>) = pairs
+        .into_iter()
+        .take(count)
         .take_while(|(value, _)| *value > 1e-6 * largest)
-        .map(|(value, weights)| {
-            let mut sum = vec![0f64; dim];
-            for (vector, weight) in basis.chunks_exact(dim).zip(weights) {
-                sum.iter_mut()
-                    .zip(vector)
-                    .for_each(|(sum, &v)| *sum += weight * f64::from(v));
-            }
-            (value, sum.into_iter().map(|v| v as f32).collect())
-        })
-        .collect()
+        .unzip();
+    let weights: Vec<f32> = weights.into_iter().flatten().map(|weight| weight as f32).collect();
+    let mut vectors = linalg::dots(&weights, &transpose(&basis, size), block);
+    if by_rows {
+        // A vector of weights of the rows is the direction of their weighted sum.
+        vectors = linalg::dots(&vectors, &columns, n);
+    }
+    let mut vectors: Vec<Vec<f32>> = vectors.chunks_exact(dim).map(<[f32]>::to_vec).collect();
+    vectors.iter_mut().for_each(|vector| {
+        scale_to_unit(vector);
+    });
+    values.into_iter().zip(vectors).collect()
 }
 
 /// The columns of a row-major matrix as rows.

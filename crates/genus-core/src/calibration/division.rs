@@ -17,9 +17,12 @@ use crate::discovery::canonical;
 use crate::eigen::leading;
 use crate::features::scale_to_unit;
 use crate::linalg;
+use crate::task::GRAM_LIMIT;
 
 /// Neighbours are looked for along so many principal directions: what lies in the others is noise, and costs time.
 const DIRECTIONS: usize = 128;
+/// Of fewer rows than these the principal directions are little better than chance, and take longer to find than they save.
+const FEWEST_ROWS: usize = 4 * DIRECTIONS;
 /// So many rows say which directions those are.
 const SAMPLE: usize = 4096;
 
@@ -42,6 +45,8 @@ const SHARE: usize = 8;
 const ALWAYS: usize = 5;
 /// Resolutions of the modularity that are tried. What suits a pile grows with the number of its categories.
 const RESOLUTIONS: [f64; 9] = [0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0];
+/// In a large pile a first round tries every other one of them: it only says which directions to damp.
+const FIRST_STEP: usize = 2;
 /// What a division is worth beside its silhouette: the logarithm of its number of communities, the share of the pairs of examples of
 /// one class that are together, and that of two classes that are.
 const MANY: f64 = 0.03;
@@ -67,6 +72,15 @@ pub(crate) struct Neighbourhoods<'a> {
     rows: Vec<f32>,
     dim: usize,
     near: Vec<Vec<Near>>,
+}
+
+/// Points are sorted twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Round {
+    /// To learn in which directions the items of one category differ.
+    First,
+    /// In the space that the first round taught.
+    Last,
 }
 
 /// A way to divide the points.
@@ -99,7 +113,11 @@ impl<'a> Neighbourhoods<'a> {
     }
 
     /// The divisions of the graph that count, the best first.
-    pub(crate) fn divisions(&self) -> Vec<Division> {
+    pub(crate) fn divisions(&self, round: Round) -> Vec<Division> {
+        let (skipped, step) = match round {
+            Round::First if self.len() > GRAM_LIMIT => (1, FIRST_STEP),
+            Round::First | Round::Last => (0, 1),
+        };
         let most = (self.len() / SHARE).max(ALWAYS);
         let graphs: Vec<(usize, Graph)> = NEIGHBOURS
             .into_iter()
@@ -107,7 +125,10 @@ impl<'a> Neighbourhoods<'a> {
             .map(|(neighbours, _)| (neighbours, self.graph(neighbours)))
             .collect();
         let tried: Vec<(usize, f64)> = (0..graphs.len())
-            .flat_map(|graph| RESOLUTIONS.map(|resolution| (graph, resolution)))
+            .flat_map(|graph| {
+                let resolutions = RESOLUTIONS.into_iter().skip(skipped).step_by(step);
+                resolutions.map(move |resolution| (graph, resolution))
+            })
             .collect();
         let mut judged: Vec<(f64, usize, f64, Division)> = tried
             .into_par_iter()
@@ -233,12 +254,15 @@ impl<'a> Neighbourhoods<'a> {
         centres.chunks_exact_mut(self.dim).for_each(|centre| {
             scale_to_unit(centre);
         });
-        let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+        let kept_centres: Vec<f32> = kept
+            .iter()
+            .flat_map(|&own| &centres[own * self.dim..][..self.dim])
+            .copied()
+            .collect();
         let nearest = |row: &[f32]| {
-            let fit = |own: usize| dot(row, &centres[own * self.dim..][..self.dim]);
-            kept.iter()
-                .copied()
-                .reduce(|best, own| if fit(own) > fit(best) { own } else { best })
+            let fits = linalg::dots(row, &kept_centres, self.dim);
+            let best = (0..kept.len()).reduce(|best, at| if fits[at] > fits[best] { at } else { best });
+            best.map(|at| kept[at])
         };
         let rows = self.rows.chunks_exact(self.dim).zip(communities);
         let moved: Vec<usize> = rows
@@ -264,12 +288,9 @@ impl<'a> Neighbourhoods<'a> {
             if members < 1.5 || count < 2 {
                 return 0.0;
             }
-            let mean = |other: usize| f64::from(dots[other]);
-            let fit = (mean(own) * members - 1.0) / (members - 1.0);
-            let next = (0..count)
-                .filter(|&other| other != own)
-                .map(mean)
-                .fold(f64::NEG_INFINITY, f64::max);
+            let fit = (f64::from(dots[own]) * members - 1.0) / (members - 1.0);
+            let most = |dots: &[f32]| dots.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let next = f64::from(most(&dots[..own]).max(most(&dots[own + 1..])));
             (fit - next) / (1.0 - fit).max(1.0 - next).max(1e-6)
         };
         dots.chunks_exact(count.max(1))
@@ -342,7 +363,7 @@ fn weight(worth: f64) -> f64 {
 /// Rows along their principal directions, scaled to length one, and the number of these.
 pub(crate) fn projected(rows: Vec<f32>, dim: usize) -> (Vec<f32>, usize) {
     let count = rows.len() / dim;
-    if dim <= DIRECTIONS || count <= DIRECTIONS {
+    if dim <= DIRECTIONS || count <= FEWEST_ROWS {
         return (rows, dim);
     }
     // Evenly from all rows, as their order may mean something.
@@ -403,7 +424,7 @@ mod tests {
 
     fn sort(points: &Points) -> Sorted {
         let pile = Neighbourhoods::new(points);
-        pile.consensus(&pile.divisions()).0
+        pile.consensus(&pile.divisions(Round::Last)).0
     }
 
     #[test]
@@ -540,7 +561,7 @@ mod tests {
     #[test]
     fn rows_along_principal_directions_keep_their_cosines() {
         // Rows that lie in few of many directions, with next to nothing in the others.
-        let (dim, count, of) = (300, 400, 6);
+        let (dim, count, of) = (300, FEWEST_ROWS + 50, 6);
         let mut rng = Rng::new(8, &[]);
         let mut rows: Vec<f32> = Vec::new();
         for _ in 0..count {
@@ -563,10 +584,8 @@ mod tests {
             assert!((before - after).abs() < 1e-4, "{before} {after}");
         }
         // Few rows or few directions stay as they are.
-        assert_eq!(
-            projected(rows[..90 * dim].to_vec(), dim),
-            (rows[..90 * dim].to_vec(), dim)
-        );
+        let few = rows[..FEWEST_ROWS * dim].to_vec();
+        assert_eq!(projected(few.clone(), dim), (few, dim));
     }
 
     #[test]

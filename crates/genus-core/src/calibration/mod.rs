@@ -20,7 +20,7 @@ use crate::task::Task;
 
 use cut::Cut;
 pub use cut::{Eagerness, MergeTree};
-pub(crate) use division::{Neighbourhoods, projected};
+pub(crate) use division::{Neighbourhoods, Round, projected};
 pub use estimate::Knowledge;
 use logistic::Observation;
 pub(crate) use membership::Group;

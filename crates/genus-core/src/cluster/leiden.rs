@@ -11,8 +11,11 @@ use crate::rng::Rng;
 
 /// What a random choice among merges that raise the modularity is smoothed by, as in the paper.
 const RANDOMNESS: f64 = 0.01;
-/// Times that the algorithm begins anew from what it found, at most.
+/// Times that the algorithm begins anew from what it found, at most. Large graphs hardly gain by the later ones.
 const ITERATIONS: usize = 4;
+const ITERATIONS_OF_LARGE: usize = 2;
+/// A large graph has more nodes than this.
+const LARGE: usize = 2048;
 
 /// An undirected graph: the neighbours of every node with the weights of their edges.
 #[derive(Clone, Debug)]
@@ -157,7 +160,12 @@ impl Sums {
 /// The community of every node, numbered from 0 in the order of their first nodes.
 pub(crate) fn leiden(graph: &Graph, resolution: f64, seed: u64) -> Vec<usize> {
     let mut found: Vec<usize> = (0..graph.nodes()).collect();
-    for iteration in 0..ITERATIONS {
+    let iterations = if graph.nodes() > LARGE {
+        ITERATIONS_OF_LARGE
+    } else {
+        ITERATIONS
+    };
+    for iteration in 0..iterations {
         let better = once(graph, resolution, &found, &mut Rng::new(seed, &[iteration as u64]));
         if better == found {
             break;

@@ -45,7 +45,7 @@ pub(crate) fn nearest(values: &[f32], dim: usize, count: usize) -> Vec<Vec<Near>
             }
             let exact = |row: &[f32], other: u32| -> f32 {
                 let other = &values[other as usize * dim..][..dim];
-                row.iter().zip(other).map(|(a, b)| (a - b) * (a - b)).sum()
+                squared_distance(row, other)
             };
             // A difference of large numbers found them; their distances are taken anew, so that equal rows have none.
             rows.chunks_exact(dim)
@@ -55,6 +55,19 @@ pub(crate) fn nearest(values: &[f32], dim: usize, count: usize) -> Vec<Vec<Near>
         })
         .collect();
     blocks.into_iter().flatten().collect()
+}
+
+/// The squared distance of two rows, summed in lanes.
+fn squared_distance(a: &[f32], b: &[f32]) -> f32 {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
+    let mut lanes = [0f32; 16];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..16 {
+            lanes[lane] += (a[lane] - b[lane]) * (a[lane] - b[lane]);
+        }
+    }
+    let rest = a_rest.iter().zip(b_rest).map(|(a, b)| (a - b) * (a - b));
+    lanes.into_iter().chain(rest).sum()
 }
 
 /// The smallest values seen so far, and a few more.

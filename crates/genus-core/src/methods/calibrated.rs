@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::Discover;
 use super::parameters::{Parameter, Values};
-use crate::calibration::{Calibration, CalibrationSettings, Knowledge, Neighbourhoods, PASSES, Points, Sorted, Source};
+use crate::calibration::{
+    Calibration, CalibrationSettings, Knowledge, Neighbourhoods, PASSES, Points, Round, Sorted, Source,
+};
 use crate::discovery::Discovery;
 use crate::error::{DiscoverError, ParameterError};
 use crate::real_time::Rule;
@@ -123,13 +125,13 @@ impl Calibrated {
             let sorted = calibration.sort(&points, self.refine);
             return Ok((points, sorted, calibration, None));
         }
-        let (sorted, _) = self.sort_points(&points, &points, &calibration);
+        let (sorted, _) = self.sort_points(Round::First, &points, &points, &calibration);
         // What was found says in which directions items of one category differ: these are damped, and the pile is sorted anew.
         let (sorted, neighbours) = match calibration.of_pile(task, &sorted) {
-            None => self.sort_points(&points.damped(&sorted), &points, &calibration),
+            None => self.sort_points(Round::Last, &points.damped(&sorted), &points, &calibration),
             Some(of_pile) => {
                 let points_of_pile = Points::of(task, of_pile.space());
-                let (sorted, neighbours) = self.sort_points(&points_of_pile, &points_of_pile, &of_pile);
+                let (sorted, neighbours) = self.sort_points(Round::Last, &points_of_pile, &points_of_pile, &of_pile);
                 if task.queries() >= PILE {
                     return Ok((points_of_pile, sorted, Arc::new(of_pile), Some(neighbours)));
                 }
@@ -140,9 +142,15 @@ impl Calibrated {
     }
 
     /// Points sorted, with the number of neighbours they were tied to. A tree is made of the points as the calibration knows them.
-    fn sort_points(&self, points: &Points, for_tree: &Points, calibration: &Calibration) -> (Sorted, usize) {
+    fn sort_points(
+        &self,
+        round: Round,
+        points: &Points,
+        for_tree: &Points,
+        calibration: &Calibration,
+    ) -> (Sorted, usize) {
         let pile = Neighbourhoods::new(points);
-        let mut divisions = pile.divisions();
+        let mut divisions = pile.divisions(round);
         // Where categories are as small as the classes that merges were learnt from, the tree has a vote.
         if calibration.knows_merges_of(pile.community_size(&divisions)) {
             let by_tree = calibration.sort(for_tree, self.refine);
