@@ -285,6 +285,7 @@ impl Discovery {
             fitting: Some(Fitting {
                 groups: points.affinity(&sorted).groups(),
                 calibration,
+                familiar: familiar(&scores),
             }),
             clusters: (0..known).chain(places).collect(),
             scenes: Some(scenes),
@@ -485,4 +486,10 @@ fn groups_by_size(clusters: &[usize], chosen: impl Fn(usize) -> bool, count: usi
         .enumerate()
         .for_each(|(number, &cluster)| rank[cluster] = number);
     rank
+}
+/// The share of the items that are not unsure; one of either kind more keeps it from 0 and 1.
+fn familiar(scores: &[Score]) -> f64 {
+    let sure = scores.iter().filter(|score| !score.unsure).count();
+    let share = (sure + 1) as f64 / (scores.len() + 2) as f64;
+    share.clamp(Fitting::LEAST_SHARE, 1.0 - Fitting::LEAST_SHARE)
 }

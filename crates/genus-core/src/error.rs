@@ -220,6 +220,12 @@ pub enum TaxonomyError {
         /// The category.
         name: String,
     },
+    /// A share of items that is none, or all.
+    #[error("the share of familiar items is {share}; it has to be between 0 and 1")]
+    Familiar {
+        /// The share.
+        share: f64,
+    },
     /// Nothing that says how likely an item belongs to a category.
     #[error("the taxonomy has no calibration to judge items by; discover it with the method `calibrated`")]
     NoCalibration,

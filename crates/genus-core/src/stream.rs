@@ -23,8 +23,6 @@ const RIVALS: usize = 3;
 const ROOM: usize = 4000;
 /// How fast the share of familiar items follows the items.
 const RATE: f64 = 0.05;
-/// However long nothing new or nothing familiar came, it may come.
-const LEAST_SHARE: f64 = 0.05;
 
 /// A taxonomy that grows with the items that are observed.
 ///
@@ -128,7 +126,7 @@ impl Stream {
             unreviewed: 0,
             reviewed: 0,
             next_name: u64::from(last.unwrap_or(0)) + 1,
-            familiar: 0.5,
+            familiar: Fitting::UNKNOWN_SHARE,
         }
     }
 
@@ -156,7 +154,7 @@ impl Stream {
     pub fn with_familiar(mut self, share: f64) -> Self {
         // What is no share at all says as little as nothing.
         let share = if share.is_nan() { 0.5 } else { share };
-        self.familiar = share.clamp(LEAST_SHARE, 1.0 - LEAST_SHARE);
+        self.familiar = share.clamp(Fitting::LEAST_SHARE, 1.0 - Fitting::LEAST_SHARE);
         self
     }
 
@@ -174,7 +172,7 @@ impl Stream {
         let found = self.judge(&row);
         let probability = f64::from(found.score.probability.unwrap_or(0.0));
         let familiar = self.familiar + RATE * (probability - self.familiar);
-        self.familiar = familiar.clamp(LEAST_SHARE, 1.0 - LEAST_SHARE);
+        self.familiar = familiar.clamp(Fitting::LEAST_SHARE, 1.0 - Fitting::LEAST_SHARE);
         let mut observation = Observation {
             number,
             place: Place::Waiting(found),
@@ -248,6 +246,7 @@ impl Stream {
         let fitting = Fitting {
             calibration: self.calibration.clone(),
             groups: self.groups.clone(),
+            familiar: self.familiar,
         };
         let centres = Features::from_finite(self.dim(), self.centres.clone());
         Taxonomy::of_fitting(self.entries.clone(), centres, fitting)
@@ -296,7 +295,7 @@ impl Stream {
     /// The best category for an item, and how likely it belongs there.
     fn judge(&self, row: &[f32]) -> Assignment {
         let cosines = linalg::dots(row, &self.centres, self.dim());
-        let (category, score) = self.calibration.arrival_among(&cosines, &self.expected, self.familiar);
+        let (category, score) = self.calibration.arrival(&cosines, &self.expected, self.familiar);
         Assignment { category, score }
     }
 

@@ -166,8 +166,26 @@ impl Taxonomy {
         self.fitting = Some(Fitting {
             calibration,
             groups: members.into_iter().map(group).collect(),
+            familiar: Fitting::UNKNOWN_SHARE,
         });
         Ok(self)
+    }
+
+    /// The same when this share of the items is expected to belong to one of its categories, which a calibration takes into account.
+    pub fn with_familiar(mut self, share: f64) -> Result<Self, TaxonomyError> {
+        if !(share > 0.0 && share < 1.0) {
+            return Err(TaxonomyError::Familiar { share });
+        }
+        if let Some(fitting) = &mut self.fitting {
+            fitting.familiar = share;
+        }
+        Ok(self)
+    }
+
+    /// The share of the items that is expected to belong to one of its categories, where a calibration judges that. Of a pile it is the
+    /// share of the items that were not unsure.
+    pub fn familiar(&self) -> Option<f64> {
+        self.fitting.as_ref().map(|fitting| fitting.familiar)
     }
 
     /// Lets a calibration judge what is assigned to categories that were found without one. Their centres go into its
@@ -315,7 +333,7 @@ impl Taxonomy {
             let expected = fitting.expected();
             let dots = linalg::dots(&rows, self.centres.values(), dim);
             let assignment = |cosines: &[f32]| {
-                let (category, score) = fitting.calibration.arrival(cosines, &expected);
+                let (category, score) = fitting.calibration.arrival(cosines, &expected, fitting.familiar);
                 Assignment { category, score }
             };
             return Ok(dots.chunks_exact(count).map(assignment).collect());
@@ -383,7 +401,12 @@ pub(crate) fn examples(task: &Task, calibration: Arc<Calibration>) -> (Vec<Taxon
     });
     let centres = Features::from_finite(task.dim(), prototypes.centres(&points));
     let groups = points.affinity(&prototypes).groups();
-    (entries.collect(), centres, Fitting { calibration, groups })
+    let fitting = Fitting {
+        calibration,
+        groups,
+        familiar: Fitting::UNKNOWN_SHARE,
+    };
+    (entries.collect(), centres, fitting)
 }
 
 /// The category of the largest dot product, the first of equal ones, in units of the item's length.

@@ -469,6 +469,7 @@ fn a_taxonomy_assigns_by_the_calibration_it_was_made_with() {
     let again = Taxonomy::from_parts(taxonomy.entries().to_vec(), taxonomy.centres().clone())
         .unwrap()
         .with_calibration(calibration, taxonomy.members())
+        .and_then(|again| again.with_familiar(taxonomy.familiar().unwrap()))
         .unwrap();
     assert_eq!(again, taxonomy);
     let zero = Features::new(48, vec![0.0; 48]).unwrap();

@@ -241,6 +241,7 @@ fn account_for(mut stream: Stream, items: &[Vec<f32>], room: usize) -> Result<()
     let taxonomy = stream.taxonomy();
     let checked = Taxonomy::from_parts(taxonomy.entries().to_vec(), taxonomy.centres().clone()).unwrap();
     let checked = checked.with_calibration(taxonomy.calibration().unwrap().clone(), taxonomy.members());
+    let checked = checked.and_then(|checked| checked.with_familiar(taxonomy.familiar().unwrap()));
     prop_assert_eq!(checked.unwrap(), taxonomy);
     Ok(())
 }

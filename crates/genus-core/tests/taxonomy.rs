@@ -586,3 +586,31 @@ fn calibrations_that_do_not_fit_a_taxonomy_are_refused() {
     };
     assert_eq!(wide, Err(width));
 }
+
+#[test]
+fn the_more_items_belong_the_less_is_unsure() {
+    let plain = taxonomy(5, 4, 3);
+    assert_eq!(plain.familiar(), None);
+    let calibrated = plain
+        .calibrated_by(around(vec![0.2, -0.1, 0.05, 0.3], Centre::Base, 0.6))
+        .unwrap();
+    assert_eq!(calibrated.familiar(), Some(0.5));
+    let items = Features::from_rows(random_rows(40, 4, 5)).unwrap();
+    let even = calibrated.assign(&items).unwrap();
+    for share in [0.1, 0.9f64] {
+        let other = calibrated.clone().with_familiar(share).unwrap().assign(&items).unwrap();
+        for (even, other) in even.iter().zip(other) {
+            // Bayes: the odds are multiplied by those of the share.
+            let odds = |p: f32| f64::from(p) / (1.0 - f64::from(p));
+            let expected = odds(even.score.probability.unwrap()) * share / (1.0 - share);
+            let found = odds(other.score.probability.unwrap());
+            assert!((found / expected - 1.0).abs() < 1e-3, "{found} for {expected}");
+            assert_eq!(even.category, other.category);
+            assert_eq!(other.score.unsure, other.score.probability.unwrap() < 0.5);
+        }
+    }
+    for share in [0.0, 1.0, f64::NAN, -1.0] {
+        let refused = calibrated.clone().with_familiar(share);
+        assert!(matches!(refused, Err(TaxonomyError::Familiar { .. })), "{share}");
+    }
+}

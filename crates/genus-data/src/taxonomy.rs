@@ -82,6 +82,9 @@ struct File {
     /// The same of the calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     calibration: Option<String>,
+    /// The share of the items that is expected to belong to one of the categories, where a calibration judges that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    familiar: Option<f64>,
     /// The same of what a taxonomy that grows has besides, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     beside: BTreeMap<String, String>,
@@ -154,6 +157,7 @@ fn to_files(folder: &Path, taxonomy: &Taxonomy, made: &Origin) -> Result<(File, 
         features: centres.dim(),
         centres: fingerprint(&tensor),
         calibration: calibration.as_ref().map(fingerprint),
+        familiar: taxonomy.familiar(),
         beside: BTreeMap::new(),
         made: made.clone(),
         category: taxonomy
@@ -366,6 +370,10 @@ fn assemble(folder: &Path, file: File) -> Result<(Taxonomy, Origin), DataError> 
             let (calibration, origin) = calibration::from_bytes(&path, &bytes)?;
             taxonomy = taxonomy
                 .with_calibration(Arc::new(calibration), members)
+                .and_then(|taxonomy| match file.familiar {
+                    Some(share) => taxonomy.with_familiar(share),
+                    None => Ok(taxonomy),
+                })
                 .map_err(|e| wrong(&toml_path, e.to_string()))?;
             made.calibration = Some(origin);
         }

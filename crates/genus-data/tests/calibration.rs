@@ -232,6 +232,7 @@ fn calibrated(directions: usize) -> Taxonomy {
     let members = vec![(8.0, 0.1 + 0.2), (1e9 / 7.0, 1.0 / 3.0)];
     taxonomy()
         .with_calibration(Arc::new(calibration(directions)), members)
+        .and_then(|taxonomy| taxonomy.with_familiar(0.1 + 0.7))
         .unwrap()
 }
 

@@ -230,13 +230,8 @@ impl Calibration {
     }
 
     /// The best of some groups for an item that comes by itself, given its cosines with their means and the cosines that
-    /// are usual in them, and how well it fits when as many items belong to a group as belong to none.
-    pub(crate) fn arrival(&self, cosines: &[f32], expected: &[f64]) -> (usize, Score) {
-        self.arrival_among(cosines, expected, 0.5)
-    }
-
-    /// The same when this share of the items belongs to one of the groups.
-    pub(crate) fn arrival_among(&self, cosines: &[f32], expected: &[f64], familiar: f64) -> (usize, Score) {
+    /// are usual in them, and how well it fits when this share of the items belongs to one of the groups.
+    pub(crate) fn arrival(&self, cosines: &[f32], expected: &[f64], familiar: f64) -> (usize, Score) {
         let exact: Vec<f64> = cosines.iter().map(|&cosine| f64::from(cosine)).collect();
         let (best, seen) = membership::best_group(&exact, expected);
         // The model was taught with as many of either kind.
@@ -307,13 +302,21 @@ fn doubt(seen: &[Observation<MEMBER>], model: &[f64; MEMBER]) -> f64 {
 pub(crate) struct Fitting {
     pub(crate) calibration: Arc<Calibration>,
     pub(crate) groups: Vec<Group>,
+    /// The share of the items that are expected to belong to one of the categories.
+    pub(crate) familiar: f64,
 }
 
 impl Fitting {
+    /// The share that is expected where nothing is known of it.
+    pub(crate) const UNKNOWN_SHARE: f64 = 0.5;
+    /// However long nothing new or nothing familiar came, it may come.
+    pub(crate) const LEAST_SHARE: f64 = 0.05;
+
     /// Some of the categories, in the given order.
     pub(crate) fn select(&self, categories: &[usize]) -> Self {
         Self {
             calibration: self.calibration.clone(),
+            familiar: self.familiar,
             groups: categories.iter().map(|&category| self.groups[category]).collect(),
         }
     }
