@@ -42,6 +42,7 @@ fn whole(folder: &Path) -> Whole {
         seed: 0,
         version: "0".to_owned(),
         encoder: None,
+        images: None,
         growing: Some(Growing {
             familiar: 0.5,
             waiting: 1,

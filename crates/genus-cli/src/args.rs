@@ -15,7 +15,7 @@ use genus_core::{CentreNorm, Prototypes, ranges};
 use genus_data::datasets::{Images, ParseImagesError};
 use genus_data::{Export, Format, Link};
 use genus_lab::{ALPHAS, DataInput, DataSource, EmbeddingOptions, THRESHOLDS, Varied};
-use genus_vision::{Limits, Precision};
+use genus_vision::{Limits, Model, Precision};
 
 use crate::failure::Failure;
 
@@ -249,6 +249,9 @@ pub(crate) struct Assign {
     /// from. Items that fit nothing in the end are unsure and in no category; they wait there for those of the next run
     #[arg(long, value_name = "DIR")]
     pub(crate) grow: Option<PathBuf>,
+    /// Leave the report out; otherwise report.html in --out and in --grow shows the items
+    #[arg(long)]
+    pub(crate) no_report: bool,
     #[command(flatten)]
     pub(crate) images: ImageArgs,
     #[command(flatten)]
@@ -303,7 +306,8 @@ pub(crate) struct Calibrate {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  genus embed photos/ --encoder dino-vitb16 -o photos.parquet
+  genus embed photos/ -o photos.parquet
+  genus embed photos/ --encoder dino-vitb16 -o photos.npz
   genus embed photos/ --encoder efficientnet-lite2 --weights efficientnet_lite2.pth -o photos.npz
   find . -name '*.jpg' | genus embed - -o found.parquet
   genus discover --support labelled.npz --query photos.npz")]
@@ -498,10 +502,11 @@ const IMAGES: &str = "Options for images";
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct EncoderChoice {
-    /// The encoder, as in dinov2-small or dinov2-small:size=448 (see `genus encoders list`), or the folder of a training
-    #[arg(long, default_value = "dino-vitb16", value_name = "ENCODER", help_heading = IMAGES)]
-    pub(crate) encoder: String,
-    /// The encoder's weights, .safetensors or PyTorch; without it they come from the Hugging Face hub or its cache
+    /// The encoder, as in dinov2-small or dinov2-small:size=448 (see `genus encoders list`), or the folder of a training. By default
+    /// it is the one inside of this program; `train` and `bench paper` take that of the paper, `assign` that of the taxonomy
+    #[arg(long, value_name = "ENCODER", help_heading = IMAGES)]
+    pub(crate) encoder: Option<String>,
+    /// The encoder's weights, .safetensors or PyTorch; without it they are its own, or from the Hugging Face hub or its cache
     #[arg(long, value_name = "FILE", help_heading = IMAGES)]
     pub(crate) weights: Option<PathBuf>,
 }
@@ -537,6 +542,12 @@ impl EncoderChoice {
             ..ImageOptions::default()
         }
     }
+}
+
+/// The same options with the encoder of the paper where none is named.
+pub(crate) fn of_paper(mut options: ImageOptions) -> ImageOptions {
+    options.encoder.get_or_insert_with(|| Model::PAPER.to_owned());
+    options
 }
 
 impl ImageArgs {
@@ -1173,14 +1184,24 @@ pub(crate) struct NextSteps {
     pub(crate) export: Vec<Export>,
 }
 
-/// See Genus sort handwritten digits, five of them never labelled
+/// See Genus sort pictures into kinds, most of them never labelled
 ///
-/// 1,797 real digits ship inside the binary. Five classes are known from five examples each, the other five are never
-/// named. No data and no network needed.
+/// 362 emoji of 14 kinds ship inside the binary. Five kinds are known from five pictures each, the other nine are never named. They
+/// go the way of your own photographs: through the encoder inside of this program into groups. No data and no network needed.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  genus demo\n  genus demo --seed 3\n  genus demo --out digits")]
+#[command(after_help = "Examples:\n  genus demo\n  genus demo --seed 3\n  genus demo --out emoji\n  genus demo digits")]
 pub(crate) struct Demo {
+    /// What is sorted: emoji by default, or 1,797 handwritten digits by their pixels
+    #[arg(value_name = "emoji|digits")]
+    pub(crate) pile: Option<DemoPile>,
     /// Write what was found as a page to look at into this folder: DIR/report.html
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+}
+
+/// What a demo sorts.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum DemoPile {
+    Emoji,
+    Digits,
 }

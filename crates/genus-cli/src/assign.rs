@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use genus::text::{plural, thousands};
-use genus::{AssignOptions, CalibrationFile};
+use genus::{AssignOptions, CalibrationFile, Inputs, Page};
 
 use crate::args::{Assign, Global};
 use crate::failure::Failure;
@@ -20,16 +20,21 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
         images: args.images.options(),
     };
     let mut output = output::open(&args.output, &args.next, &args.query)?;
+    let page = match args.no_report {
+        true => None,
+        false => Some(Page::new(&Inputs::without_examples(&args.query), None, None)?),
+    };
     if let Some(into) = &args.grow {
-        return grow(args, into, &options, output, start, progress, global);
+        return grow(args, into, &options, output, page.as_ref(), progress, global);
     }
     let outcome = genus::assign_into(&args.taxonomy, &args.query, &options, &mut output, &progress)?;
-    let saved = outcome.save(output, &progress)?;
+    let saved = outcome.save(output, page.as_ref(), &progress)?;
     drop(progress);
     if !global.quiet {
         let text = summary::text(&outcome.taxonomy, &outcome.counts, &outcome.how(), start.elapsed());
         say_as_is!("{text}");
     }
+    output::say_written(&saved, global);
     output::say_next_steps(&saved, global);
     Ok(())
 }
@@ -39,15 +44,16 @@ fn grow(
     into: &Path,
     options: &AssignOptions,
     output: genus::Output,
-    start: Instant,
+    page: Option<&Page>,
     progress: Bar,
     global: &Global,
 ) -> Result<(), Failure> {
+    let start = Instant::now();
     let outcome = genus::grow(&args.taxonomy, &args.query, into, options, &progress)?;
     let (taxonomy, counts) = (outcome.taxonomy.clone(), outcome.counts.clone());
-    let how = format!("grown from a taxonomy of {}", outcome.origin.method);
+    let how = outcome.how();
     let [known, waiting, joined] = [outcome.known, outcome.waiting, outcome.joined].map(|count| count as u64);
-    let saved = outcome.save(Some(output), &progress)?;
+    let saved = outcome.save(Some(output), page, &progress)?;
     drop(progress);
     if !global.quiet {
         say_as_is!("{}", summary::text(&taxonomy, &counts, &how, start.elapsed()));
@@ -64,6 +70,7 @@ fn grow(
             say!("{} {have} joined a category (joined.csv)", thousands(joined));
         }
     }
+    output::say_written(&saved, global);
     output::say_next_steps(&saved, global);
     Ok(())
 }

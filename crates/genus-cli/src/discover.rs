@@ -39,13 +39,8 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
         if source == Some(LearntFrom::Prior) {
             say!("More examples, or base classes (genus calibrate), make it surer.");
         }
-        if let Some(folder) = &saved.folder {
-            say!("Written to {}", folder.display());
-        }
-        if let Some(report) = &saved.report {
-            say!("Open {} in a browser", report.display());
-        }
     }
+    output::say_written(&saved, global);
     output::say_next_steps(&saved, global);
     Ok(())
 }

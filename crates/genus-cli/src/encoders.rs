@@ -1,6 +1,6 @@
 //! `genus encoders`: what can make features of images.
 
-use genus_vision::{Encoder, EncoderSpec, Hub, MODELS, Precision};
+use genus_vision::{Encoder, EncoderSpec, Home, Hub, MODELS, Precision};
 
 use crate::args::{EncoderChoice, EncodersCommand, Global};
 use crate::failure::Failure;
@@ -16,13 +16,20 @@ pub(crate) fn run(command: &EncodersCommand, global: &Global) -> Result<(), Fail
             precision,
         } => {
             let choice = EncoderChoice {
-                encoder: encoder.clone(),
+                encoder: Some(encoder.clone()),
                 weights: weights.clone(),
             };
             info(&choice, *precision)
         }
         EncodersCommand::Pull { encoder } => {
-            let path = genus::fetch_weights(&EncoderSpec::parse(encoder)?, &Bar::new(global))?;
+            let spec = EncoderSpec::parse(encoder)?;
+            if spec.model.home == Home::Embedded {
+                return print(&format!(
+                    "{} is inside of this program: nothing to fetch\n",
+                    spec.model.name
+                ));
+            }
+            let path = genus::fetch_weights(&spec, &Bar::new(global))?;
             print(&format!("{}\n", path.display()))
         }
     }
@@ -31,8 +38,12 @@ pub(crate) fn run(command: &EncodersCommand, global: &Global) -> Result<(), Fail
 fn list() -> Result<(), Failure> {
     let hub = Hub::from_env();
     let mut text = String::new();
-    for model in &MODELS {
-        let here = model.hub.is_some_and(|(repo, file)| hub.cached(repo, file).is_some());
+    for model in MODELS {
+        let here = match model.home {
+            Home::Embedded => true,
+            Home::Hub { repo, file } => hub.cached(repo, file).is_some(),
+            Home::Own => false,
+        };
         let features = match model.dim {
             0 => "any".to_owned(),
             dim => dim.to_string(),
@@ -51,17 +62,16 @@ fn info(choice: &EncoderChoice, precision: Option<Precision>) -> Result<(), Fail
     let mut text = format!("{}: {}\n", model.name, model.about);
     text += &format!("transform     {}\n", spec.transform);
     text += &format!("licence       {}\n", model.licence);
-    let hub = Hub::from_env();
-    let cached = model.hub.and_then(|(repo, file)| hub.cached(repo, file));
-    if let Some((repo, file)) = model.hub {
+    let mut weights = weights;
+    if let Home::Hub { repo, file } = model.home {
         text += &format!("hub           {repo}, {file}\n");
+        weights = weights.or_else(|| Some(Hub::from_env().cached(repo, file)?.into()));
     }
-    let weights = weights.or(cached);
-    match &weights {
+    match weights {
         None => text += "weights       not on this machine\n",
-        Some(path) => {
-            let encoder = spec.load(path, spec.isa(precision)?)?;
-            text += &format!("weights       {}\n", path.display());
+        Some(weights) => {
+            text += &format!("weights       {weights}\n");
+            let encoder = spec.load(weights, spec.isa(precision)?)?;
             text += &format!("architecture  {}\n", encoder.architecture());
             text += &format!("features      {}\n", encoder.dim());
             text += &format!("runs on       {}, {}\n", encoder.isa(), encoder.isa().precision());

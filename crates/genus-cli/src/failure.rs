@@ -183,6 +183,10 @@ impl From<Error> for Failure {
             )),
             Error::Unreadable { .. } => mended(" (--strict)"),
             Error::NoWeights { .. } => Failure::Usage(format!("{error}; name a file with --weights")),
+            Error::WeightsGone { .. } => mended("; put it back, or say where it is with --weights or --encoder"),
+            Error::UnknownEncoder { .. } => {
+                mended("; name it with --encoder, and the file of its weights with --weights")
+            }
             Error::NoCacheFolder => mended(", or use --no-cache"),
             Error::Folder { purpose, .. } => mended(match purpose {
                 Purpose::Results => "; name another with --out",

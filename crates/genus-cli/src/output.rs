@@ -40,6 +40,19 @@ pub(crate) fn open(output: &args::Output, next: &args::NextSteps, pile: &Path) -
     Ok(Output::open(to, options, pile)?)
 }
 
+/// Says where the results are.
+pub(crate) fn say_written(saved: &Saved, global: &Global) {
+    if global.quiet {
+        return;
+    }
+    if let Some(folder) = &saved.folder {
+        say!("Written to {}", folder.display());
+    }
+    if let Some(report) = &saved.report {
+        say!("Open {} in a browser", report.display());
+    }
+}
+
 /// Says what was done with the files of the items.
 pub(crate) fn say_next_steps(saved: &Saved, global: &Global) {
     if global.quiet {

@@ -7,9 +7,10 @@ use std::time::Instant;
 use genus::text::thousands;
 use genus::training::{Blocks, Objective, Schedule, Step, Training, TrainingSettings, Validation, Watcher};
 use genus_core::episode::ShortClasses;
+use genus_vision::Home;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::args::{Global, ObjectiveName, ScheduleName, Statistics, Train};
+use crate::args::{Global, ObjectiveName, ScheduleName, Statistics, Train, of_paper};
 use crate::failure::Failure;
 use crate::progress::Bar;
 
@@ -71,19 +72,19 @@ pub(crate) fn run_in(settings: Option<TrainingSettings>, folder: &Path, global: 
 
 fn settings(train: &Train, images: &Path, global: &Global) -> Result<TrainingSettings, Failure> {
     let images = absolute(images);
-    let choice = train.encoder.options();
+    let choice = of_paper(train.encoder.options());
     let (spec, weights) = choice.find()?;
     let weights = match (train.from_scratch, weights) {
         (true, _) => None,
-        (false, Some(path)) => Some(path),
-        (false, None) if spec.model.hub.is_none() => {
+        (false, Some(weights)) => Some(weights),
+        (false, None) if spec.model.home == Home::Own => {
             return Err(Failure::Usage(format!(
                 "the encoder `{}` has no weights of its own; name a file with --weights, or begin with random ones: \
                  --from-scratch",
                 spec.model.name
             )));
         }
-        (false, None) => Some(genus::fetch_weights(&spec, &Bar::new(global))?),
+        (false, None) => Some(genus::fetch_weights(&spec, &Bar::new(global))?.into()),
     };
     let objective = match train.objective {
         ObjectiveName::Contrast => Objective::Contrast,
@@ -96,7 +97,7 @@ fn settings(train: &Train, images: &Path, global: &Global) -> Result<TrainingSet
         part: train.part.map(|part| part.to_string()),
         split: train.split.as_deref().map(absolute),
         encoder: spec.to_string(),
-        weights: weights.as_deref().map(absolute),
+        weights: weights.map(|weights| weights.to_record()),
         objective,
         blocks: train.blocks.unwrap_or(usual.blocks),
         fixed_statistics: match train.statistics {

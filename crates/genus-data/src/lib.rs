@@ -30,6 +30,7 @@ mod cache;
 mod calibration;
 pub mod datasets;
 mod digits;
+mod emoji;
 mod error;
 mod exports;
 mod fingerprint;
@@ -44,6 +45,7 @@ pub use assignments::{AssignmentRow, AssignmentWriter, Format, ParseFormatError}
 pub use cache::{CacheInfo, CachedEncoder, FeatureCache, default_root};
 pub use calibration::{CalibrationOrigin, calibration_fingerprint, read_calibration, write_calibration};
 pub use digits::{Digits, digits};
+pub use emoji::{Emoji, emoji};
 pub use error::{DataError, Place};
 pub use exports::{Export, ExportError, Exported};
 pub use images::{
@@ -56,5 +58,6 @@ pub use table::{
     FeatureWriter, Table, TableFile, TableReader, for_each_cell, panic_is_caught, read_table, same_encoder,
 };
 pub use taxonomy::{
-    Beside, Growing, GrowingTaxonomy, Growth, Origin, TaxonomyFolder, read_growing, read_taxonomy, write_taxonomy,
+    Beside, EncoderRecord, Growing, GrowingTaxonomy, Growth, Origin, TaxonomyFolder, read_growing, read_taxonomy,
+    write_taxonomy,
 };

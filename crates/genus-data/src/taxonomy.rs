@@ -56,12 +56,27 @@ pub struct Origin {
     /// Which encoder made the features of its centres, when the feature file said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoder: Option<String>,
+    /// How that encoder is found again, when the features were made of images.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<EncoderRecord>,
     /// What it needs to grow further, if it grew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub growing: Option<Growing>,
     /// How its calibration was made, if it has one; this is in the calibration's own file.
     #[serde(skip)]
     pub calibration: Option<CalibrationOrigin>,
+}
+
+/// An encoder as it was used, so that it can be used again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EncoderRecord {
+    /// Its name with its parameters, or the folder of a training.
+    pub encoder: String,
+    /// The file of its weights, or `embedded`.
+    pub weights: PathBuf,
+    /// The precision, where one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<String>,
 }
 
 /// Where a taxonomy that grows has stopped.

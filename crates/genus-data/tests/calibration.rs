@@ -242,6 +242,7 @@ fn made(calibration: Option<CalibrationOrigin>) -> Origin {
         seed: 1,
         version: "0".to_owned(),
         encoder: None,
+        images: None,
         growing: None,
         calibration,
     }

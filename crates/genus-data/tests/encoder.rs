@@ -83,6 +83,7 @@ fn a_taxonomy_remembers_its_encoder() {
             seed: 1,
             version: "0".to_owned(),
             encoder,
+            images: None,
             growing: None,
             calibration: None,
         };

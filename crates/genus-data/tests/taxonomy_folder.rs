@@ -82,6 +82,7 @@ fn grow(folder: &Path, categories: u64, count: u32, waiting: u32, joined: Option
         seed: 1,
         version: "0".to_owned(),
         encoder: None,
+        images: None,
         growing: Some(Growing {
             familiar: 0.25,
             waiting: waiting as usize,
@@ -192,6 +193,7 @@ fn a_new_taxonomy_takes_away_what_the_one_before_had() {
         seed: 1,
         version: "0".to_owned(),
         encoder: None,
+        images: None,
         growing,
         calibration: None,
     };

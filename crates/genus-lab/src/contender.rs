@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use genus_core::methods::{Context, METHODS, Method, MethodError, MethodSpec};
 use genus_core::{CalibrationSettings, Category, Discovery, Features, Stop};
 use genus_vision::train::HashHead;
-use genus_vision::{Augmented, Limits, decode, read_weights};
+use genus_vision::{Augmented, Limits, decode};
 
 use crate::baselines::{
     BASELINES, Ocd, OcdError, OcdTraining, SimGcd, SimGcdError, SimGcdTrainer, SupportCode, train_on_features,
@@ -287,7 +287,7 @@ fn core_method(spec: &MethodSpec, bench: &Bench, calibrations: &mut Calibrations
 
 /// Prepares SimGCD's training of a network on the images of a data set.
 fn network(method: &SimGcd, data: &Dataset, images: &ImageRows, bench: &Bench) -> Result<Network, String> {
-    let weights = read_weights(&images.weights).map_err(|e| e.to_string())?;
+    let weights = images.weights.read().map_err(|e| e.to_string())?;
     let architecture = images.encoder.architecture;
     let classes = bench.shape.way.saturating_add(bench.shape.new);
     let trainer = method.trainer(architecture, images.encoder.transform.crop, weights, classes);

@@ -1,14 +1,14 @@
 //! Labelled features and the classes that episodes are drawn from.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use genus_core::Features;
 use genus_core::episode::{Half, Pool};
 use genus_data::{Split, read_table};
 use genus_vision::train::HashHead;
-use genus_vision::{EncoderSpec, ImageSource};
+use genus_vision::{EncoderSpec, ImageSource, WeightsSource};
 
 use crate::LabError;
 
@@ -34,8 +34,8 @@ pub struct ImageRows {
     pub sources: Vec<ImageSource>,
     /// The encoder.
     pub encoder: EncoderSpec,
-    /// The file of its weights.
-    pub weights: PathBuf,
+    /// Its weights.
+    pub weights: WeightsSource,
 }
 
 /// The classes of a data set, in its own order.

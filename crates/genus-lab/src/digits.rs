@@ -1,12 +1,10 @@
 //! The demonstration: handwritten digits, five of them known from five examples each, five never labelled.
 
 use genus_core::episode::{Pool, Shape};
-use genus_core::methods::Method;
-use genus_core::metrics::{Accuracy, Convention, Judged, accuracy};
-use genus_core::{Discover, Discovery, Features, Support, Task, Taxonomy};
+use genus_core::{Features, Support, Task, Taxonomy};
 use genus_data::digits;
 
-use crate::LabError;
+use crate::{Contest, LabError};
 
 /// One large task on handwritten digits, with its pictures and its truth.
 pub struct DigitsTask {
@@ -16,16 +14,6 @@ pub struct DigitsTask {
     truth: Vec<usize>,
     digits: Vec<u8>,
     task: Task,
-}
-
-/// What one method found.
-pub struct DigitsResult {
-    /// The method.
-    pub method: &'static str,
-    /// Its answer.
-    pub discovery: Discovery,
-    /// How well it did, by the paper's metric.
-    pub accuracy: Accuracy,
 }
 
 impl DigitsTask {
@@ -93,29 +81,12 @@ impl DigitsTask {
     }
 
     /// Runs a method of the table.
-    pub fn run(&self, method: &'static str, seed: u64) -> Result<DigitsResult, LabError> {
-        let discovery = Method::parse(method, seed)?
-            .discover(&self.task)
-            .map_err(|source| LabError::Discover {
-                method: method.to_owned(),
-                episode: 0,
-                source,
-            })?;
-        let judged = Judged {
-            known: discovery.prototype_clusters(),
-            clusters: discovery.query_clusters(),
-            truth: &self.truth,
-        };
-        let accuracy = accuracy(&judged, Convention::Paper);
-        Ok(DigitsResult {
-            method,
-            discovery,
-            accuracy,
-        })
+    pub fn run(&self, method: &'static str, seed: u64) -> Result<Contest, LabError> {
+        Contest::run(&self.task, &self.truth, method, seed)
     }
 
     /// The categories of a result with their names.
-    pub fn taxonomy(&self, result: &DigitsResult) -> Taxonomy {
+    pub fn taxonomy(&self, result: &Contest) -> Taxonomy {
         Taxonomy::from_discovery(self.task.classes(), &result.discovery)
     }
 }

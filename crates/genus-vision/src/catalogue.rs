@@ -1,7 +1,6 @@
 //! The encoders that have a name.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
 
 use genus_core::ranges;
 use genus_kernels::{Isa, IsaError, Precision};
@@ -10,7 +9,7 @@ use thiserror::Error;
 use crate::image::{Filter, Transform};
 use crate::network_encoder::NetworkEncoder;
 use crate::networks::{Architecture, ArchitectureError, LiteKind, Positions, ResNetKind, VitShape};
-use crate::weights::{WeightsError, read_weights};
+use crate::weights::{WeightsError, WeightsSource};
 
 /// An encoder that has a name: its architecture, its transform, and where its weights are.
 #[derive(Clone, Copy, Debug)]
@@ -25,10 +24,26 @@ pub struct Model {
     pub transform: Transform,
     /// The number of features; 0 when only the weights tell.
     pub dim: usize,
-    /// The weights on the Hugging Face hub: repository and file.
-    pub hub: Option<(&'static str, &'static str)>,
+    /// Where its weights are.
+    pub home: Home,
     /// The licence of the weights.
     pub licence: &'static str,
+}
+
+/// Where the weights of an encoder are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// Inside of this program.
+    Embedded,
+    /// On the Hugging Face hub.
+    Hub {
+        /// The repository.
+        repo: &'static str,
+        /// The file in it.
+        file: &'static str,
+    },
+    /// Nowhere: they are trained, or brought along.
+    Own,
 }
 
 const IMAGENET_MEAN: [f32; 3] = [0.485, 0.456, 0.406];
@@ -82,7 +97,10 @@ const fn dino(name: &'static str, about: &'static str, repo: &'static str, patch
         architecture: vit(patch, dim, 12, 0, false),
         transform: imagenet(Filter::Bicubic),
         dim,
-        hub: Some((repo, "pytorch_model.bin")),
+        home: Home::Hub {
+            repo,
+            file: "pytorch_model.bin",
+        },
         licence: "Apache-2.0",
     }
 }
@@ -101,13 +119,26 @@ const fn dinov2(
         architecture: vit(14, dim, depth, registers, true),
         transform: imagenet(Filter::Bicubic),
         dim,
-        hub: Some((repo, "model.safetensors")),
+        home: Home::Hub {
+            repo,
+            file: "model.safetensors",
+        },
         licence: "Apache-2.0",
     }
 }
 
-/// All of them, the paper's first.
-pub const MODELS: [Model; 16] = [
+/// All of them: the default first, then the paper's.
+pub const MODELS: &[Model] = &[
+    #[cfg(feature = "embedded")]
+    Model {
+        name: "efficientnet-lite2-int8",
+        about: "EfficientNet-Lite2 with 8-bit weights, in this program: photographs, at once",
+        architecture: Architecture::Lite(LiteKind::Lite2),
+        transform: lite(292, 260),
+        dim: 1280,
+        home: Home::Embedded,
+        licence: "Apache-2.0",
+    },
     dino(
         "dino-vitb16",
         "DINO ViT-B/16, the encoder of the paper",
@@ -163,7 +194,10 @@ pub const MODELS: [Model; 16] = [
         architecture: Architecture::ResNet(ResNetKind::ResNet18),
         transform: imagenet(Filter::Bilinear),
         dim: 512,
-        hub: Some(("timm/resnet18.tv_in1k", "model.safetensors")),
+        home: Home::Hub {
+            repo: "timm/resnet18.tv_in1k",
+            file: "model.safetensors",
+        },
         licence: "BSD-3-Clause",
     },
     Model {
@@ -172,7 +206,10 @@ pub const MODELS: [Model; 16] = [
         architecture: Architecture::ResNet(ResNetKind::ResNet50),
         transform: imagenet(Filter::Bilinear),
         dim: 2048,
-        hub: Some(("timm/resnet50.tv_in1k", "model.safetensors")),
+        home: Home::Hub {
+            repo: "timm/resnet50.tv_in1k",
+            file: "model.safetensors",
+        },
         licence: "BSD-3-Clause",
     },
     Model {
@@ -181,7 +218,10 @@ pub const MODELS: [Model; 16] = [
         architecture: Architecture::Lite(LiteKind::Lite0),
         transform: lite(256, 224),
         dim: 1280,
-        hub: Some(("timm/tf_efficientnet_lite0.in1k", "model.safetensors")),
+        home: Home::Hub {
+            repo: "timm/tf_efficientnet_lite0.in1k",
+            file: "model.safetensors",
+        },
         licence: "Apache-2.0",
     },
     Model {
@@ -190,7 +230,10 @@ pub const MODELS: [Model; 16] = [
         architecture: Architecture::Lite(LiteKind::Lite2),
         transform: lite(292, 260),
         dim: 1280,
-        hub: Some(("timm/tf_efficientnet_lite2.in1k", "model.safetensors")),
+        home: Home::Hub {
+            repo: "timm/tf_efficientnet_lite2.in1k",
+            file: "model.safetensors",
+        },
         licence: "Apache-2.0",
     },
     Model {
@@ -205,7 +248,7 @@ pub const MODELS: [Model; 16] = [
             std: [0.5; 3],
         },
         dim: 64,
-        hub: None,
+        home: Home::Own,
         licence: "that of the weights",
     },
     Model {
@@ -218,10 +261,17 @@ pub const MODELS: [Model; 16] = [
         },
         transform: imagenet(Filter::Bicubic),
         dim: 0,
-        hub: None,
+        home: Home::Own,
         licence: "that of the weights",
     },
 ];
+
+impl Model {
+    /// The encoder that is taken where none is named: the one inside of this program, if there is one, or the paper's.
+    pub const DEFAULT: &'static str = MODELS[0].name;
+    /// The encoder of the paper.
+    pub const PAPER: &'static str = "dino-vitb16";
+}
 
 /// An encoder by text: a name and what is different about it, as in `dinov2-small:size=518` or `vit:heads=6`.
 #[derive(Clone, Copy, Debug)]
@@ -271,10 +321,13 @@ pub enum SpecError {
     },
 }
 
+/// The encoder whose name is most like a misspelt one, if any is like it at all.
 fn near(name: &str) -> String {
-    let similar = MODELS
-        .iter()
-        .find(|model| model.name.contains(name) || name.contains(model.name));
+    /// Letters swapped or missing leave more than this in common; other words less.
+    const ALIKE: f64 = 0.8;
+    let likeness = |model: &&Model| strsim::jaro_winkler(&name.to_lowercase(), model.name);
+    let similar = MODELS.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    let similar = similar.filter(|model| likeness(model) >= ALIKE);
     similar.map_or(String::new(), |model| format!("; did you mean `{}`?", model.name))
 }
 
@@ -285,10 +338,10 @@ pub enum LoadError {
     #[error(transparent)]
     Weights(#[from] WeightsError),
     /// The file is not meant for this encoder.
-    #[error("{} is not the weights of {encoder}: {source}", path.display())]
+    #[error("{weights} is not the weights of {encoder}: {source}")]
     Architecture {
         /// The file.
-        path: PathBuf,
+        weights: WeightsSource,
         /// The encoder.
         encoder: String,
         /// What does not fit.
@@ -421,19 +474,19 @@ impl EncoderSpec {
         Isa::from_env(precision)
     }
 
-    /// The encoder with the weights of a file, to run on `isa`; nothing else is read, and no network asked.
-    pub fn load(&self, weights: impl AsRef<Path>, isa: Isa) -> Result<NetworkEncoder, LoadError> {
-        let path = weights.as_ref();
-        let weights = read_weights(path)?;
+    /// The encoder with these weights, to run on `isa`; nothing else is read, and no network asked.
+    pub fn load(&self, weights: impl Into<WeightsSource>, isa: Isa) -> Result<NetworkEncoder, LoadError> {
+        let source = weights.into();
+        let weights = source.read()?;
         let encoder = NetworkEncoder::new(self.architecture, self.transform, weights, isa);
-        encoder.map_err(|source| match source {
+        encoder.map_err(|problem| match problem {
             ArchitectureError::Precision => LoadError::Precision {
                 encoder: self.to_string(),
             },
-            source => LoadError::Architecture {
-                path: path.to_owned(),
+            problem => LoadError::Architecture {
+                weights: source,
                 encoder: self.to_string(),
-                source,
+                source: problem,
             },
         })
     }

@@ -44,7 +44,7 @@ pub mod train;
 mod weights;
 mod workers;
 
-pub use catalogue::{EncoderSpec, LoadError, MODELS, Model, SpecError};
+pub use catalogue::{EncoderSpec, Home, LoadError, MODELS, Model, SpecError};
 pub use embed::{Augmented, ContentHash, Embedding, Memory, NoMemory};
 pub use encoder::{EncodeError, Encoder, Fingerprint};
 pub use genus_kernels::{Isa, IsaError, Precision};
@@ -52,4 +52,4 @@ pub use hub::{Hub, HubError, HubSettings};
 pub use image::{Filter, ImageError, ImageSource, Limits, Rgb, Transform, View, decode, read_file, with_decoded};
 pub use network_encoder::NetworkEncoder;
 pub use networks::{Architecture, ArchitectureError, LiteKind, Positions, ResNetKind, VitShape};
-pub use weights::{Tensor, Weights, WeightsError, read_weights, read_weights_from, to_safetensors};
+pub use weights::{Tensor, Weights, WeightsError, WeightsSource, read_weights, read_weights_from, to_safetensors};

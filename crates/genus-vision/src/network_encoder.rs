@@ -41,10 +41,11 @@ impl NetworkEncoder {
             _ => isa,
         };
         let hash = weights.hash();
+        let int8 = if weights.int8 { " int8" } else { "" };
         let (network, architecture) = Network::new(architecture, transform.crop, weights, device())?;
         let text = match (isa.precision(), &architecture) {
-            (Precision::F32, architecture) => architecture.to_string(),
-            (Precision::Bf16, Architecture::Vit { .. }) => format!("{architecture} in bf16"),
+            (Precision::F32, architecture) => format!("{architecture}{int8}"),
+            (Precision::Bf16, Architecture::Vit { .. }) => format!("{architecture} in bf16{int8}"),
             (Precision::Bf16, _) => return Err(ArchitectureError::Precision),
         };
         Ok(Self {

@@ -45,3 +45,23 @@ fn parameters_that_an_encoder_does_not_have_are_refused() {
         assert!(message.contains(part), "{text}: {message}");
     }
 }
+
+#[test]
+fn a_misspelt_name_gets_a_suggestion() {
+    for (text, meant) in [
+        ("dino-vitb-16", "dino-vitb16"),
+        ("dinov2-smal", "dinov2-small"),
+        ("Dino-ViTB16", "dino-vitb16"),
+        ("dino_vitb16", "dino-vitb16"),
+        ("resnet-50", "resnet50"),
+        ("efficientnet_lite0", "efficientnet-lite0"),
+    ] {
+        let message = EncoderSpec::parse(text).unwrap_err().to_string();
+        assert!(
+            message.ends_with(&format!("did you mean `{meant}`?")),
+            "{text}: {message}"
+        );
+    }
+    let message = EncoderSpec::parse("clip").unwrap_err().to_string();
+    assert_eq!(message, "there is no encoder `clip`");
+}

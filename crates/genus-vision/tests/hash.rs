@@ -70,7 +70,7 @@ impl Learner {
                 };
                 let weights = Weights {
                     tensors: tensors(&case["tensors"]),
-                    part: None,
+                    ..Weights::default()
                 };
                 let kind = architecture(&case["architecture"]);
                 Self::Network(Box::new(

@@ -24,7 +24,7 @@ fn available(precision: Precision) -> impl Iterator<Item = Isa> {
 fn weights(table: &Value) -> Weights {
     Weights {
         tensors: tensors(table),
-        part: None,
+        ..Weights::default()
     }
 }
 

@@ -129,7 +129,7 @@ fn trainer(goldens: &Value, case: &Value) -> Trainer {
     };
     let weights = Weights {
         tensors: tensors(&case["tensors"]),
-        part: None,
+        ..Weights::default()
     };
     let kind = architecture(&case["architecture"]);
     let mut trainer = Trainer::new(kind, whole(&case["side"]), weights, settings, 0).unwrap();

@@ -51,7 +51,7 @@ fn trainer(case: &Value, goldens: &Value) -> (Trainer, Vec<f32>) {
     };
     let weights = Weights {
         tensors: tensors(&case["tensors"]),
-        part: None,
+        ..Weights::default()
     };
     let kind = architecture(&case["architecture"]);
     let mut trainer = Trainer::new(kind, side, weights, settings, 0).unwrap();
@@ -516,7 +516,7 @@ fn what_cannot_be_trained_is_told() {
         transform(28),
         Weights {
             tensors: weights.tensors,
-            part: None,
+            ..Weights::default()
         },
         Isa::Portable,
     )

@@ -506,3 +506,51 @@ fn pipes_and_devices_are_refused() {
         );
     }
 }
+
+/// A safetensors file of tensors with their types.
+fn safetensors(tensors: &[(&str, safetensors::Dtype, &[usize], &[u8])]) -> Vec<u8> {
+    let views = tensors.iter().map(|&(name, dtype, shape, bytes)| {
+        let view = safetensors::tensor::TensorView::new(dtype, shape.to_vec(), bytes);
+        (name, view.unwrap())
+    });
+    safetensors::serialize(views, None).unwrap()
+}
+
+#[test]
+fn integers_of_8_bits_are_weights_where_they_have_scales() {
+    use safetensors::Dtype::{F32, I8};
+    let integers: Vec<u8> = [-127_i8, 0, 127, 1, -128, 64]
+        .iter()
+        .map(|v| v.cast_unsigned())
+        .collect();
+    let floats = |values: &[f32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+    let scales = floats(&[0.5, 0.25]);
+    let counter = [7];
+    let file = safetensors(&[
+        ("module.conv.weight", I8, &[2, 3, 1, 1], &integers),
+        ("module.conv.weight.scale", F32, &[2], &scales),
+        ("module.steps", I8, &[1], &counter),
+    ]);
+    let weights = parse(&file).unwrap();
+    assert!(weights.int8);
+    let names: Vec<&String> = weights.tensors.keys().collect();
+    assert_eq!(names, ["conv.weight"]);
+    let conv = &weights.tensors["conv.weight"];
+    assert_eq!(conv.shape, [2, 3, 1, 1]);
+    assert_eq!(conv.values, [-63.5, 0.0, 63.5, 0.25, -32.0, 16.0]);
+
+    let three = floats(&[1.0; 3]);
+    let infinite = floats(&[f32::MAX, 1.0]);
+    for (shape, scales, expected) in [
+        (&[3][..], &three, "no scale for every output channel"),
+        (&[2, 1][..], &scales, "no scale for every output channel"),
+        (&[2][..], &infinite, "conv.weight"),
+    ] {
+        let file = safetensors(&[
+            ("conv.weight", I8, &[2, 3], &integers),
+            ("conv.weight.scale", F32, shape, scales),
+        ]);
+        let error = parse(&file).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}

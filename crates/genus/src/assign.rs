@@ -3,15 +3,18 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use genus_core::Taxonomy;
+use genus_core::{Assignment, Features, Sample, Stop, Support, Task, Taxonomy};
 use genus_data::{Origin, SortedItem, read_taxonomy, same_encoder};
+use genus_report::{Made, Report};
+use genus_vision::Limits;
 
 use crate::calibrate::{CalibrationFile, knowledge};
 use crate::counts::Counts;
-use crate::discover::check_dim;
+use crate::discover::{SUBSET, check_dim};
 use crate::images::{Embedder, ImageOptions};
 use crate::items::{Items, Source};
 use crate::output::{Output, Rows, Saved, write_rows};
+use crate::report::{Described, Found, Page, begin_page, remove_page};
 use crate::{Error, Length, Progress, Skipped};
 
 /// How items are assigned to a taxonomy.
@@ -40,6 +43,7 @@ pub struct AssignOutcome {
     pub skipped: Vec<Skipped>,
     /// How long it took.
     pub time: Duration,
+    images: ImageOptions,
     items: Items,
 }
 
@@ -67,7 +71,7 @@ pub fn assign_into(
     let (found, origin) = read_taxonomy(taxonomy)?;
     let calibrated_here = options.calibration.is_some();
     let found = calibrated(taxonomy, found, &origin, options)?;
-    let mut embedder = Embedder::new(&options.images, progress);
+    let mut embedder = Embedder::of_taxonomy(&options.images, taxonomy, &origin, progress);
     let items = fitting_items(taxonomy, &found, &origin, items.into(), &mut embedder, progress)?;
     let mut counts = Counts::new(&found);
     items.for_each_block(|block| {
@@ -79,22 +83,52 @@ pub fn assign_into(
     })?;
     progress.end();
     Ok(AssignOutcome {
+        skipped: embedder.skipped().to_vec(),
         assignments: Vec::new(),
         taxonomy: found,
         origin,
         calibrated_here,
         counts,
-        skipped: embedder.skipped().to_vec(),
         time: start.elapsed(),
+        images: options.images.clone(),
         items,
     })
 }
 
 impl AssignOutcome {
-    /// Lets the assignments that an output was given appear, and does with the items what it was asked for.
-    pub fn save(&self, output: Output, progress: &dyn Progress) -> Result<Saved, Error> {
-        let (saved, ()) = output.save(&self.items, &self.origin.method, progress, |_| Ok(()))?;
+    /// Lets the assignments that an output was given appear, and does with the items what it was asked for. A folder has room for
+    /// a page that shows them, too.
+    pub fn save(&self, output: Output, report: Option<&Page>, progress: &dyn Progress) -> Result<Saved, Error> {
+        let (mut saved, page) = output.save(&self.items, &self.origin.method, progress, |folder| {
+            let Some(folder) = folder else { return Ok(None) };
+            let page = match report {
+                Some(page) => Some(begin_page(&self.page(page, progress)?, folder)?),
+                None => None,
+            };
+            Ok(page)
+        })?;
+        match (page, &saved.folder) {
+            (Some(page), _) => {
+                saved.report = Some(page.path().to_owned());
+                page.commit()?;
+            }
+            (None, Some(folder)) => remove_page(folder)?,
+            (None, None) => {}
+        }
         Ok(saved)
+    }
+
+    fn page(&self, page: &Page, progress: &dyn Progress) -> Result<Report, Error> {
+        let shown = Assigned {
+            taxonomy: &self.taxonomy,
+            counts: &self.counts,
+            origin: &self.origin,
+            how: self.how(),
+            time: self.time,
+            items: &self.items,
+            limits: &self.images.limits,
+        };
+        shown.page(page, None, progress)
     }
 
     /// The taxonomy and what it goes by, in words.
@@ -105,6 +139,89 @@ impl AssignOutcome {
             (Some(given), true) => format!("taxonomy of {method}, calibrated {}", knowledge(given)),
             (None, _) => format!("taxonomy of {method}"),
         }
+    }
+}
+
+/// Items that were assigned, as a page shows them.
+pub(crate) struct Assigned<'a> {
+    pub(crate) taxonomy: &'a Taxonomy,
+    pub(crate) counts: &'a Counts,
+    pub(crate) origin: &'a Origin,
+    pub(crate) how: String,
+    pub(crate) time: Duration,
+    pub(crate) items: &'a Items,
+    pub(crate) limits: &'a Limits,
+}
+
+impl Assigned<'_> {
+    /// The page: of many items a random subset is shown. Where each is can be said by its row; otherwise it is assigned again.
+    pub(crate) fn page(
+        &self,
+        page: &Page,
+        places: Option<&[Assignment]>,
+        progress: &dyn Progress,
+    ) -> Result<Report, Error> {
+        let few = self.counts.items.iter().sum::<u64>() <= SUBSET as u64;
+        let mut sample = Sample::new(SUBSET, self.origin.seed);
+        let (mut names, mut values) = (Vec::new(), Vec::new());
+        let mut row = 0usize;
+        self.items.for_each_block(|block| {
+            for (at, item) in block.features.iter().enumerate() {
+                let name = || (row, block.ids[at].clone(), block.labels[at].clone());
+                match few {
+                    true => {
+                        names.push(name());
+                        values.extend_from_slice(item);
+                    }
+                    false => sample.offer(item, name),
+                }
+                row += 1;
+            }
+            Ok(())
+        })?;
+        if !few {
+            (_, names, values) = sample.finish();
+        }
+        let features = Features::new(self.taxonomy.centres().dim(), values)?;
+        let assignments = match places {
+            Some(places) => names.iter().filter_map(|&(row, ..)| places.get(row).copied()).collect(),
+            None => self.taxonomy.assign(&features)?,
+        };
+        let ids: Vec<String> = names.iter().map(|(_, id, _)| id.clone()).collect();
+        let labels: Vec<Option<String>> = names.into_iter().map(|(.., label)| label).collect();
+        let task = Task::new(&Support::none(features.dim()), features)?;
+        page.make(
+            Found {
+                described: Described {
+                    task: &task,
+                    taxonomy: self.taxonomy,
+                    counts: self.counts,
+                    stop: Stop::Direct,
+                    assignments: &assignments,
+                    scenes: None,
+                    ids: &ids,
+                    examples: &[],
+                    truths: None,
+                    seed: self.origin.seed,
+                },
+                labels: &labels,
+                made: Made {
+                    method: self.origin.method.clone(),
+                    how: self.how.clone(),
+                    encoder: match &self.origin.images {
+                        Some(images) => Some(images.encoder.clone()),
+                        None => self.origin.encoder.clone(),
+                    },
+                    seed: self.origin.seed,
+                    seconds: self.time.as_secs_f64(),
+                    version: env!("CARGO_PKG_VERSION").to_owned(),
+                },
+                images: self.items.images(),
+                example_images: &[],
+                limits: self.limits,
+            },
+            progress,
+        )
     }
 }
 

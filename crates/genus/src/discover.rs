@@ -9,7 +9,9 @@ use genus_core::{
     Assignment, Blocks, Calibration, CentreNorm, Discover as _, Features, Prototypes, Sample, Scenes, Shown,
     Source as LearntFrom, Stop, Subset, Support, Task, Taxonomy, TwoStep,
 };
-use genus_data::{CalibrationOrigin, DataError, ImageItem, Origin, SortedItem, Table, same_encoder, write_taxonomy};
+use genus_data::{
+    CalibrationOrigin, DataError, EncoderRecord, ImageItem, Origin, SortedItem, Table, TaxonomyFolder, same_encoder,
+};
 use genus_report::Made;
 
 use crate::calibrate::{CalibrationFile, knowledge};
@@ -17,14 +19,14 @@ use crate::counts::Counts;
 use crate::images::{Embedder, ImageOptions};
 use crate::items::{Items, Source};
 use crate::output::{Destination, Output, OutputOptions, Rows, Saved, write_rows};
-use crate::report::Page;
+use crate::report::{Described, Found, Page, REPORT_FILE, begin_page};
 use crate::training::trained_calibration;
 use crate::{Error, Length, Note, Progress, Skipped};
 
 /// With more queries than this a subset is clustered and the rest assigned.
 const AT_ONCE: usize = 20_000;
 /// The size of that subset.
-const SUBSET: usize = 5_000;
+pub(crate) const SUBSET: usize = 5_000;
 
 /// Labelled examples and a pile.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,9 +116,11 @@ pub struct Outcome {
     pub timings: Timings,
     /// The encoder that made the features, where that is known.
     pub encoder: Option<String>,
-    pub(crate) options: DiscoverOptions,
-    pub(crate) items: Items,
+    options: DiscoverOptions,
+    items: Items,
     calibration_origin: CalibrationOrigin,
+    /// The encoder, when there were images.
+    used: Option<EncoderRecord>,
 }
 
 /// How long the parts of a discovery took.
@@ -213,6 +217,7 @@ pub fn discover_into(
         calibration_origin: calibration.map_or_else(of_examples, |calibration| calibration.origin),
         encoder: pile.encoder,
         examples,
+        used: embedder.used().cloned(),
         skipped: embedder.skipped().to_vec(),
         timings: Timings {
             reading,
@@ -252,16 +257,22 @@ impl Outcome {
         let (items, method) = (&self.items, self.options.method.to_string());
         let (mut saved, page) = output.save(items, &method, progress, |folder| {
             let Some(folder) = folder else { return Ok(None) };
-            let page = report.map(|report| report.begin(self, folder, progress)).transpose()?;
+            let page = match report {
+                Some(page) => Some(begin_page(&page.make(self.found(), progress)?, folder)?),
+                None => None,
+            };
             let origin = Origin {
                 method: method.clone(),
                 seed: self.options.seed,
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 encoder: self.encoder.clone(),
+                images: self.used.clone(),
                 growing: None,
                 calibration: Some(self.calibration_origin.clone()),
             };
-            write_taxonomy(folder, &self.taxonomy, &origin)?;
+            let mut taxonomy = TaxonomyFolder::open(folder)?;
+            taxonomy.outdate(REPORT_FILE);
+            taxonomy.write(&self.taxonomy, &origin, None)?;
             Ok(page)
         })?;
         if let Some(page) = page {
@@ -271,14 +282,37 @@ impl Outcome {
         Ok(saved)
     }
 
+    fn found(&self) -> Found<'_> {
+        let (clustered, examples) = (&self.clustered, &self.examples);
+        Found {
+            described: Described {
+                task: &clustered.task,
+                taxonomy: &self.taxonomy,
+                counts: &self.counts,
+                stop: clustered.stop,
+                assignments: &clustered.assignments,
+                scenes: clustered.scenes.as_ref(),
+                ids: &clustered.ids,
+                examples: &examples.ids,
+                truths: None,
+                seed: self.options.seed,
+            },
+            labels: &clustered.labels,
+            made: self.made(),
+            images: self.items.images(),
+            example_images: &examples.images,
+            limits: &self.options.images.limits,
+        }
+    }
+
     /// What a report says about how it was made.
-    pub(crate) fn made(&self) -> Made {
+    fn made(&self) -> Made {
         Made {
             method: self.options.method.to_string(),
             how: self.how(),
-            encoder: match self.items.images() {
-                [] => self.encoder.clone(),
-                _ => Some(self.options.images.encoder.clone()),
+            encoder: match &self.used {
+                Some(used) => Some(used.encoder.clone()),
+                None => self.encoder.clone(),
             },
             seed: self.options.seed,
             seconds: self.timings.total.as_secs_f64(),
@@ -311,7 +345,7 @@ fn make_method(options: &DiscoverOptions) -> Result<(Method, Option<CalibrationF
         (None, false) => None,
         (Some(calibration), true) => Some(calibration.clone()),
         // A trained encoder brings its own.
-        (None, true) => match trained_calibration(&options.images.encoder) {
+        (None, true) => match trained_calibration(options.images.encoder()) {
             Some(path) => Some(CalibrationFile::read(&path)?),
             None => None,
         },

@@ -272,6 +272,32 @@ pub enum Error {
         /// The encoder.
         encoder: &'static str,
     },
+    /// The encoder of a taxonomy is not where it was.
+    #[error(
+        "{} was made with the encoder {encoder}, and {} is not there any more",
+        taxonomy.display(),
+        file.display()
+    )]
+    WeightsGone {
+        /// The taxonomy.
+        taxonomy: PathBuf,
+        /// The encoder.
+        encoder: String,
+        /// What is missing: the file of its weights, or the folder of its training.
+        file: PathBuf,
+    },
+    /// The encoder of a taxonomy is not known by name.
+    #[error(
+        "{} does not say which encoder made its features{}",
+        taxonomy.display(),
+        fingerprint.as_ref().map_or(String::new(), |text| format!(", only its fingerprint, which none at hand has: {text}"))
+    )]
+    UnknownEncoder {
+        /// The taxonomy.
+        taxonomy: PathBuf,
+        /// What is known of the encoder.
+        fingerprint: Option<String>,
+    },
     /// There is no place for the feature cache.
     #[error("there is no home folder to keep the feature cache in; set GENUS_CACHE")]
     NoCacheFolder,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use genus_core::{Assignment, FeatureError, Place, Stream, TaskError, Taxonomy};
@@ -10,13 +10,15 @@ use genus_data::{
     AssignmentRow, AssignmentWriter, Beside, FeatureWriter, Format, Growing, ItemKey, KnownItem, KnownItems, Origin,
     TaxonomyFolder, read_growing,
 };
+use genus_report::Report;
 
-use crate::assign::{AssignOptions, calibrated, fitting_items};
+use crate::assign::{AssignOptions, Assigned, calibrated, fitting_items};
 use crate::counts::Counts;
 use crate::error::Purpose;
-use crate::images::Embedder;
+use crate::images::{Embedder, ImageOptions};
 use crate::items::{Items, Source};
 use crate::output::{Folder, Output, Saved, write_rows};
+use crate::report::{Page, REPORT_FILE, begin_page};
 use crate::{Error, Progress, Skipped};
 
 /// Lets the taxonomy of a folder grow by the items of a source, in their order; it goes into the folder `into`, which may be its
@@ -37,7 +39,7 @@ pub fn grow(
     let (origin, before) = (found.made, found.growth);
     let found = calibrated(taxonomy, found.taxonomy, &origin, options)?;
     let mut growth = Growth::new(found.clone(), &origin, before, taxonomy, ground)?;
-    let mut embedder = Embedder::new(&options.images, progress);
+    let mut embedder = Embedder::of_taxonomy(&options.images, taxonomy, &origin, progress);
     let items = fitting_items(taxonomy, &found, &origin, items.into(), &mut embedder, progress)?;
     let observed = growth.observe(&items, progress)?;
     progress.end();
@@ -59,6 +61,7 @@ pub fn grow(
         // A file that was there before changes nothing.
         unchanged: observed.nothing_new && growth.in_place,
         growth,
+        images: options.images.clone(),
         items,
     })
 }
@@ -89,26 +92,63 @@ pub struct GrowOutcome {
     newly_joined: Vec<(String, Assignment)>,
     unchanged: bool,
     growth: Growth,
+    images: ImageOptions,
     items: Items,
 }
 
 impl GrowOutcome {
-    /// Writes the grown taxonomy, what waits, and where items of earlier runs have gone; then where each item is, into an
-    /// output, if there is one.
-    pub fn save(mut self, output: Option<Output>, progress: &dyn Progress) -> Result<Saved, Error> {
+    /// The taxonomy and what it grew from, in words.
+    pub fn how(&self) -> String {
+        format!("grown from a taxonomy of {}", self.origin.method)
+    }
+
+    /// Writes the grown taxonomy, what waits, where items of earlier runs have gone, and a page that shows the items of this one;
+    /// then where each item is, into an output, if there is one.
+    pub fn save(
+        mut self,
+        output: Option<Output>,
+        report: Option<&Page>,
+        progress: &dyn Progress,
+    ) -> Result<Saved, Error> {
+        // Items that were there before change nothing, and neither does their page.
+        let is_shown = self.unchanged && self.growth.ground.folder.path().join(REPORT_FILE).exists();
+        let page = match report {
+            Some(page) if !is_shown => Some(self.page(page, progress)?),
+            _ => None,
+        };
         let Some(mut output) = output else {
-            self.save_taxonomy()?;
-            return Ok(Saved::default());
+            let report = self.save_taxonomy(page.as_ref())?;
+            return Ok(Saved {
+                report,
+                ..Saved::default()
+            });
         };
         // The taxonomy is saved first: whoever reads the rows may leave after the first.
         output.hold();
         write_rows(&mut output, &self.ids, &self.assignments, &self.taxonomy, None)?;
         let (items, method) = (std::mem::take(&mut self.items), self.origin.method.clone());
-        let (saved, ()) = output.save(&items, &method, progress, |_| self.save_taxonomy())?;
+        let (mut saved, report) = output.save(&items, &method, progress, |_| self.save_taxonomy(page.as_ref()))?;
+        saved.report = report;
         Ok(saved)
     }
 
-    fn save_taxonomy(mut self) -> Result<(), Error> {
+    fn page(&self, page: &Page, progress: &dyn Progress) -> Result<Report, Error> {
+        let shown = Assigned {
+            taxonomy: &self.taxonomy,
+            counts: &self.counts,
+            origin: &self.origin,
+            how: self.how(),
+            time: self.time,
+            items: &self.items,
+            limits: &self.images.limits,
+        };
+        shown.page(page, Some(&self.assignments), progress)
+    }
+
+    /// Where the page is, if there is one.
+    fn save_taxonomy(mut self, page: Option<&Report>) -> Result<Option<PathBuf>, Error> {
+        let folder = self.growth.ground.folder.path().to_owned();
+        let page = page.map(|page| begin_page(page, &folder)).transpose()?;
         if !self.unchanged {
             let made = Origin {
                 growing: Some(Growing {
@@ -120,10 +160,14 @@ impl GrowOutcome {
             self.growth.write_waiting(self.taxonomy.centres().dim(), &made)?;
             self.growth.write_joined(&self.newly_joined, &self.taxonomy)?;
             let Growth { ground, items, .. } = &mut self.growth;
+            ground.taxonomy.outdate(REPORT_FILE);
             ground.taxonomy.write(&self.taxonomy, &made, Some(items))?;
         }
         self.growth.ground.folder.keep();
-        Ok(())
+        let Some(page) = page else { return Ok(None) };
+        let path = page.path().to_owned();
+        page.commit()?;
+        Ok(Some(path))
     }
 }
 

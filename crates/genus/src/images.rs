@@ -4,11 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use genus_data::{FeatureCache, FeatureWriter, ImageList, default_root, is_image_source, list_images};
+use genus_data::{
+    EncoderRecord, FeatureCache, FeatureWriter, ImageList, Origin, default_root, is_image_source, list_images,
+    same_encoder,
+};
 use genus_files::ScratchFolder;
 use genus_vision::{
-    Augmented, ContentHash, Embedding, Encoder, EncoderSpec, Hub, ImageSource, Limits, Memory, NetworkEncoder,
-    NoMemory, Precision,
+    Augmented, ContentHash, Embedding, Encoder, EncoderSpec, Home, Hub, ImageSource, Limits, MODELS, Memory, Model,
+    NetworkEncoder, NoMemory, Precision, WeightsSource,
 };
 
 use crate::items::{Items, Source};
@@ -16,11 +19,13 @@ use crate::training::trained_encoder;
 use crate::{Error, Length, Note, Progress, Skipped};
 
 /// How images become features.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ImageOptions {
-    /// The encoder: a name with its parameters, as in `dinov2-small:size=448`, or the folder of a training.
-    pub encoder: String,
-    /// The file of its weights; by default those of the training, or from the model hub and its cache.
+    /// The encoder: a name with its parameters, as in `dinov2-small:size=448`, or the folder of a training. By default it is the
+    /// one inside of this program.
+    pub encoder: Option<String>,
+    /// The file of its weights; by default its own, inside of this program, in the folder of the training, or from the model hub
+    /// and its cache.
     pub weights: Option<PathBuf>,
     /// The precision of matrix products; by default f32.
     pub precision: Option<Precision>,
@@ -32,22 +37,11 @@ pub struct ImageOptions {
     pub limits: Limits,
 }
 
-impl Default for ImageOptions {
-    fn default() -> Self {
-        Self {
-            encoder: Self::ENCODER.to_owned(),
-            weights: None,
-            precision: None,
-            cache: CacheChoice::default(),
-            strict: false,
-            limits: Limits::default(),
-        }
-    }
-}
-
 impl ImageOptions {
-    /// The encoder of the paper.
-    pub const ENCODER: &str = "dino-vitb16";
+    /// The encoder as it is named, or the default.
+    pub fn encoder(&self) -> &str {
+        self.encoder.as_deref().unwrap_or(Model::DEFAULT)
+    }
 
     /// The same options for another encoder, which may come with its weights as in `resnet18@FILE`.
     pub fn with_encoder(&self, encoder: &str) -> Self {
@@ -56,39 +50,120 @@ impl ImageOptions {
             _ => (encoder, None),
         };
         Self {
-            encoder: name.to_owned(),
+            encoder: Some(name.to_owned()),
             weights,
             ..self.clone()
         }
     }
 
-    /// What the encoder is, and the file of its weights if it was named or the encoder is a trained one.
-    pub fn find(&self) -> Result<(EncoderSpec, Option<PathBuf>), Error> {
-        match trained_encoder(&self.encoder)? {
-            Some((spec, trained)) => Ok((spec, Some(self.weights.clone().unwrap_or(trained)))),
-            None => Ok((EncoderSpec::parse(&self.encoder)?, self.weights.clone())),
+    /// What the encoder is, and where its weights are, unless they are on the model hub.
+    pub fn find(&self) -> Result<(EncoderSpec, Option<WeightsSource>), Error> {
+        let named = self.weights.clone().map(WeightsSource::File);
+        if let Some((spec, trained)) = trained_encoder(self.encoder())? {
+            return Ok((spec, Some(named.unwrap_or(WeightsSource::File(trained)))));
         }
+        let spec = EncoderSpec::parse(self.encoder())?;
+        let own = (spec.model.home == Home::Embedded).then_some(WeightsSource::Embedded);
+        Ok((spec, named.or(own)))
     }
 
     /// The same with its weights on this machine, fetched if need be.
-    pub fn find_with_weights(&self, progress: &dyn Progress) -> Result<(EncoderSpec, PathBuf), Error> {
+    pub fn find_with_weights(&self, progress: &dyn Progress) -> Result<(EncoderSpec, WeightsSource), Error> {
         let (spec, weights) = self.find()?;
         let weights = match weights {
-            Some(path) => path,
-            None => fetch_weights(&spec, progress)?,
+            Some(weights) => weights,
+            None => WeightsSource::File(fetch_weights(&spec, progress)?),
         };
         Ok((spec, weights))
     }
 
-    fn load(&self, progress: &dyn Progress) -> Result<NetworkEncoder, Error> {
-        let (spec, weights) = self.find()?;
+    fn load(&self, progress: &dyn Progress) -> Result<Loaded, Error> {
         // What cannot run is not fetched.
-        let isa = spec.isa(self.precision)?;
-        let weights = match weights {
-            Some(path) => path,
-            None => fetch_weights(&spec, progress)?,
+        let isa = self.find()?.0.isa(self.precision)?;
+        let (spec, weights) = self.find_with_weights(progress)?;
+        let name = self.encoder();
+        let record = EncoderRecord {
+            encoder: match Path::new(name).is_dir() {
+                true => absolute(Path::new(name)).display().to_string(),
+                false => name.to_owned(),
+            },
+            weights: weights.to_record(),
+            precision: self.precision.map(|precision| precision.to_string()),
         };
-        Ok(spec.load(weights, isa)?)
+        let encoder = spec.load(weights, isa)?;
+        Ok(Loaded {
+            name: name.to_owned(),
+            encoder,
+            record,
+        })
+    }
+
+    /// The same options with the encoder that a taxonomy was made with, unless another is named.
+    fn of_taxonomy(&self, folder: &Path, made: &Origin) -> Result<Self, Error> {
+        if self.encoder.is_some() {
+            return Ok(self.clone());
+        }
+        let Some(record) = &made.images else {
+            return self.by_fingerprint(folder, made);
+        };
+        let mut options = Self {
+            encoder: Some(record.encoder.clone()),
+            ..self.clone()
+        };
+        options.precision = self
+            .precision
+            .or(record.precision.as_ref().and_then(|text| text.parse().ok()));
+        let gone = |file: &Path| Error::WeightsGone {
+            taxonomy: folder.to_owned(),
+            encoder: record.encoder.clone(),
+            file: file.to_owned(),
+        };
+        let training = Path::new(&record.encoder);
+        if training.is_absolute() && !training.is_dir() {
+            return Err(gone(training));
+        }
+        if let (None, WeightsSource::File(path)) = (&self.weights, WeightsSource::recorded(&record.weights)) {
+            match path.is_file() {
+                true => options.weights = Some(path),
+                // The hub may have it, or its cache in another place.
+                false if matches!(options.find()?.0.model.home, Home::Hub { .. }) => {}
+                false => return Err(gone(&path)),
+            }
+        }
+        Ok(options)
+    }
+
+    /// The same options with the encoder at hand whose features a taxonomy has.
+    fn by_fingerprint(&self, folder: &Path, made: &Origin) -> Result<Self, Error> {
+        let unknown = || Error::UnknownEncoder {
+            taxonomy: folder.to_owned(),
+            fingerprint: made.encoder.clone(),
+        };
+        let fingerprint = made.encoder.as_deref().ok_or_else(unknown)?;
+        let hub = Hub::from_env();
+        for model in MODELS {
+            let weights = match model.home {
+                Home::Embedded => Some(WeightsSource::Embedded),
+                Home::Hub { repo, file } => hub.cached(repo, file).map(WeightsSource::File),
+                Home::Own => None,
+            };
+            let Some(weights) = weights.filter(|_| fingerprint.starts_with(&model.architecture.to_string())) else {
+                continue;
+            };
+            let precision = fingerprint.contains(" in bf16 ").then_some(Precision::Bf16);
+            let spec = EncoderSpec::parse(model.name)?;
+            let Ok(encoder) = spec.load(weights, spec.isa(precision)?) else {
+                continue;
+            };
+            if encoder.fingerprint().as_str() == fingerprint {
+                return Ok(Self {
+                    encoder: Some(model.name.to_owned()),
+                    precision,
+                    ..self.clone()
+                });
+            }
+        }
+        Err(unknown())
     }
 }
 
@@ -132,8 +207,18 @@ pub fn embed(
 pub struct Embedder<'a> {
     options: &'a ImageOptions,
     progress: &'a dyn Progress,
-    encoder: Option<NetworkEncoder>,
+    /// The taxonomy whose features they are to be compared with.
+    taxonomy: Option<(&'a Path, &'a Origin)>,
+    loaded: Option<Loaded>,
     skipped: Vec<Skipped>,
+}
+
+/// An encoder, and how it is found again.
+struct Loaded {
+    /// What it is called, as it was asked for.
+    name: String,
+    encoder: NetworkEncoder,
+    record: EncoderRecord,
 }
 
 impl<'a> Embedder<'a> {
@@ -142,9 +227,39 @@ impl<'a> Embedder<'a> {
         Self {
             options,
             progress,
-            encoder: None,
+            taxonomy: None,
+            loaded: None,
             skipped: Vec::new(),
         }
+    }
+
+    /// One with the encoder that a taxonomy was made with, unless the options name another.
+    pub(crate) fn of_taxonomy(
+        options: &'a ImageOptions,
+        folder: &'a Path,
+        made: &'a Origin,
+        progress: &'a dyn Progress,
+    ) -> Self {
+        Self {
+            taxonomy: Some((folder, made)),
+            ..Self::new(options, progress)
+        }
+    }
+
+    /// The encoder that was used, if there were images.
+    pub(crate) fn used(&self) -> Option<&EncoderRecord> {
+        self.loaded.as_ref().map(|loaded| &loaded.record)
+    }
+
+    fn load(&self) -> Result<Loaded, Error> {
+        let Some((folder, made)) = self.taxonomy else {
+            return self.options.load(self.progress);
+        };
+        let loaded = self.options.of_taxonomy(folder, made)?.load(self.progress)?;
+        // Before hours of work.
+        let other = (&*loaded.record.weights, Some(loaded.encoder.fingerprint().as_str()));
+        same_encoder((folder, made.encoder.as_deref()), other)?;
+        Ok(loaded)
     }
 
     /// The images that could not be read so far.
@@ -191,11 +306,11 @@ impl<'a> Embedder<'a> {
     fn embed(&mut self, list: &ImageList, source: &Path, file: &Path, view: Option<Augmented>) -> Result<(), Error> {
         let start = Instant::now();
         let (options, progress) = (self.options, self.progress);
-        let encoder = match self.encoder.take() {
-            Some(encoder) => encoder,
-            None => options.load(progress)?,
+        let loaded = match self.loaded.take() {
+            Some(loaded) => loaded,
+            None => self.load()?,
         };
-        let encoder = self.encoder.insert(encoder);
+        let Loaded { name, encoder, .. } = &*self.loaded.insert(loaded);
         let fingerprint = encoder.fingerprint().as_str();
         let cache = match options.cache.folder()? {
             None => None,
@@ -268,12 +383,16 @@ impl<'a> Embedder<'a> {
             images: written,
             view: view.map(|view| view.number),
             recalled: remembered.map_or(0, |memory| memory.recalled.into_inner()),
-            encoder: &options.encoder,
+            encoder: name,
             isa: encoder.isa(),
             seconds: start.elapsed().as_secs_f64(),
         });
         Ok(())
     }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Whether a path leads to a pipe, which can be read once only.
@@ -302,7 +421,7 @@ fn spooled(path: &Path) -> Result<Items, Error> {
 
 /// The weights of an encoder that has a name, from the model hub's cache or the hub.
 pub fn fetch_weights(spec: &EncoderSpec, progress: &dyn Progress) -> Result<PathBuf, Error> {
-    let Some((repo, file)) = spec.model.hub else {
+    let Home::Hub { repo, file } = spec.model.home else {
         return Err(Error::NoWeights {
             encoder: spec.model.name,
         });

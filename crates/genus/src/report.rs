@@ -7,13 +7,13 @@ use genus_core::explain::{CategoryTree, confusable, nearest_categories, rivals, 
 use genus_core::projection::Projection;
 use genus_core::{Assignment, Features, MergeTree, Scenes, Stop, Task, Taxonomy};
 use genus_data::{DataError, ImageItem, for_each_cell};
-use genus_files::AtomicFile;
+use genus_files::{AtomicFile, FileError};
 use genus_report::{Category, Communities, Example, Item, Made, Pictures, Report, Slot, Tied, Truth, Why};
 use genus_vision::{EncodeError, ImageSource, Limits, with_decoded};
 use rayon::prelude::*;
 
 use crate::counts::Counts;
-use crate::discover::{Inputs, Outcome};
+use crate::discover::Inputs;
 use crate::{Error, Length, Progress};
 
 /// The name of the page in a folder of results.
@@ -60,41 +60,33 @@ impl Page {
         })
     }
 
-    /// Begins the page in a folder; it appears when it is committed.
-    pub(crate) fn begin(&self, outcome: &Outcome, folder: &Path, progress: &dyn Progress) -> Result<AtomicFile, Error> {
-        let mut report = self.describe(outcome, progress)?;
-        add_pictures(&mut report, outcome, progress)?;
-        begin_page(&report, folder)
+    /// Makes the page. What is told of the truth is looked up here.
+    pub(crate) fn make(&self, found: Found, progress: &dyn Progress) -> Result<Report, Error> {
+        let mut report = self.describe(&found, progress)?;
+        add_pictures(&mut report, &found, progress)?;
+        Ok(report)
     }
 
     /// Describes what was found, but for its pictures.
-    fn describe(&self, outcome: &Outcome, progress: &dyn Progress) -> Result<Report, Error> {
-        let (clustered, examples) = (&outcome.clustered, &outcome.examples);
-        let texts = look_up(&self.text, &clustered.ids, &clustered.labels)?;
-        let truths = look_up(&self.truth, &clustered.ids, &clustered.labels)?;
+    fn describe(&self, found: &Found, progress: &dyn Progress) -> Result<Report, Error> {
+        let Described { ids, examples, .. } = found.described;
+        let texts = look_up(&self.text, ids, found.labels)?;
+        let truths = look_up(&self.truth, ids, found.labels)?;
         progress.start("drawing the map", Length::Unknown);
         let mut report = describe(&Described {
-            task: &clustered.task,
-            taxonomy: &outcome.taxonomy,
-            counts: &outcome.counts,
-            stop: clustered.stop,
-            assignments: &clustered.assignments,
-            scenes: clustered.scenes.as_ref(),
-            ids: &clustered.ids,
-            examples: &examples.ids,
             truths: truths.as_deref(),
-            seed: outcome.options.seed,
+            ..found.described
         });
         progress.end();
         report.title = self.title.clone();
-        report.made = outcome.made();
+        report.made = found.made.clone();
         if let Some(texts) = texts {
             let items = report.items.iter_mut().zip(texts);
             items.for_each(|(item, text)| item.text = text);
         }
         if let Some(Cells::Column(path, columns)) = &self.text {
             // The examples may be in the same table.
-            let texts = column(path, columns, &examples.ids)?;
+            let texts = column(path, columns, examples)?;
             let examples = report.examples.iter_mut().zip(texts);
             examples.for_each(|(example, text)| example.text = text);
         }
@@ -102,9 +94,21 @@ impl Page {
     }
 }
 
+/// What a page shows: a discovery, or items that were assigned to a taxonomy.
+pub(crate) struct Found<'a> {
+    pub(crate) described: Described<'a>,
+    /// The labels that the items came with.
+    pub(crate) labels: &'a [Option<String>],
+    pub(crate) made: Made,
+    /// The images that the items and the examples are, where they are images.
+    pub(crate) images: &'a [ImageItem],
+    pub(crate) example_images: &'a [ImageItem],
+    pub(crate) limits: &'a Limits,
+}
+
 /// Adds small pictures of the images, as many as the page has room for.
-fn add_pictures(report: &mut Report, outcome: &Outcome, progress: &dyn Progress) -> Result<(), Error> {
-    let (pile, examples) = (outcome.items.images(), &outcome.examples.images);
+fn add_pictures(report: &mut Report, found: &Found, progress: &dyn Progress) -> Result<(), Error> {
+    let (pile, examples) = (found.images, found.example_images);
     if pile.is_empty() && examples.is_empty() {
         return Ok(());
     }
@@ -115,7 +119,7 @@ fn add_pictures(report: &mut Report, outcome: &Outcome, progress: &dyn Progress)
         images.iter().map(|item| (item.id.clone(), item.clone())).collect()
     };
     let (examples, pile) = (by_id(examples), by_id(pile));
-    let limits = &outcome.options.images.limits;
+    let limits = found.limits;
     let pictures = Pictures::choose(report);
     let side = pictures.side();
     progress.start("pictures", Length::Steps(pictures.len() as u64));
@@ -149,6 +153,7 @@ fn picture(image: &ImageItem, limits: &Limits, side: usize) -> Result<Option<Vec
 }
 
 /// What a report is made from.
+#[derive(Clone, Copy)]
 pub struct Described<'a> {
     /// The examples and the items.
     pub task: &'a Task,
@@ -337,6 +342,17 @@ pub fn begin_page(report: &Report, folder: &Path) -> Result<AtomicFile, Error> {
     let mut file = AtomicFile::create_own(folder.join(REPORT_FILE))?;
     file.append(report.html().as_bytes())?;
     Ok(file)
+}
+
+/// Removes the page of an earlier run, so that it is never beside the numbers of this one.
+pub(crate) fn remove_page(folder: &Path) -> Result<(), Error> {
+    let path = folder.join(REPORT_FILE);
+    match std::fs::remove_file(&path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(FileError::write(path.display(), source).into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What a pile is called: the name of its folder or file.

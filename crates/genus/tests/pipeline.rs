@@ -130,7 +130,7 @@ fn nothing_appears_before_it_is_saved() {
     let grow = || genus::grow(&result, items(30, false), &result, &AssignOptions::default(), &Silent).unwrap();
     drop(grow());
     assert_eq!(fs::read(result.join("taxonomy.toml")).unwrap(), before);
-    let _saved = grow().save(None, &Silent).unwrap();
+    let _saved = grow().save(None, None, &Silent).unwrap();
     assert_ne!(fs::read(result.join("taxonomy.toml")).unwrap(), before);
     let more = genus::assign(&result, items(6, false), &AssignOptions::default(), &Silent).unwrap();
     assert_eq!(more.assignments.len(), 6);

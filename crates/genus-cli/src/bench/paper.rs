@@ -10,7 +10,7 @@ use genus_files::AtomicFile;
 use genus_lab::{Bench, BenchMethod, Counts, Dataset, EmbeddingOptions, Experiment, Study, paper_counts};
 
 use super::command_line;
-use crate::args::{Global, PaperBench};
+use crate::args::{Global, PaperBench, of_paper};
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::say::print;
@@ -86,7 +86,7 @@ pub(crate) fn trainings(texts: &[String]) -> Result<Vec<(&'static str, PathBuf)>
 /// `genus bench paper`: everything that the disk allows.
 pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
     let root = paper.data_root.path();
-    let images = paper.image_options.options();
+    let images = of_paper(paper.image_options.options());
     let bench = Bench {
         shape: Shape::default(),
         episodes: paper.episodes.episodes.get(),
@@ -239,13 +239,13 @@ fn train_on(name: &str, root: &Path, epochs: u64, paper: &PaperBench, global: &G
     let settings = match begun {
         true => None,
         false => {
-            let (spec, weights) = paper.image_options.options().find_with_weights(&Bar::new(global))?;
+            let (spec, weights) = of_paper(paper.image_options.options()).find_with_weights(&Bar::new(global))?;
             Some(TrainingSettings {
                 images: train::absolute(root),
                 data: Some(name.to_owned()),
                 part: Some(paper.images.to_string()),
                 encoder: spec.to_string(),
-                weights: Some(train::absolute(&weights)),
+                weights: Some(weights.to_record()),
                 skip_short_classes: paper.short_classes == ShortClasses::Skip,
                 epochs,
                 seed: global.seed,

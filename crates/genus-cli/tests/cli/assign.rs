@@ -93,7 +93,7 @@ fn many_items_in_several_blocks_keep_their_order() {
             .stderr
             .starts_with("17,000 items: 10,200 in 3 known classes, 6,800 in 2 new groups")
     );
-    assert_eq!(folder.names("sorted"), ["assignments.jsonl"]);
+    assert_eq!(folder.names("sorted"), ["assignments.jsonl", "report.html"]);
     assert_eq!(folder.read("sorted/assignments.jsonl").lines().count(), 17_000);
 }
 

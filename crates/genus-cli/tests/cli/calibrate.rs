@@ -604,7 +604,7 @@ fn a_taxonomy_grows_with_the_items() {
 #[test]
 fn a_taxonomy_grows_in_its_place_and_at_any_number_of_threads() {
     let folder = with_more();
-    let grow = "assign --taxonomy result --query more.csv --grow";
+    let grow = "assign --taxonomy result --query more.csv --no-report --grow";
     let one = folder.genus(&format!("{grow} grown --threads 1")).success();
     let three = folder.genus(&format!("{grow} result --threads 3")).success();
     assert_eq!(one.text(), three.text());

@@ -570,3 +570,44 @@ fn a_list_may_come_from_the_standard_input() {
     // Nothing that is not asked for goes to the standard output.
     assert!(output.stdout.is_empty());
 }
+
+#[test]
+fn a_taxonomy_finds_its_encoder_again() {
+    let folder = folder();
+    folder
+        .genus(&format!(
+            "discover --support labelled --query photos {ENCODER} --out result"
+        ))
+        .success();
+    let assign = "assign --taxonomy result --query photos";
+    let again = folder.genus(assign).success();
+    let named = folder.genus(&format!("{assign} {ENCODER}")).success();
+    assert_eq!(again.stdout, named.stdout);
+
+    std::fs::rename(folder.path("tiny.safetensors"), folder.path("moved.safetensors")).unwrap();
+    let message = folder.fails(assign, &["result", "tiny.safetensors", "--weights"]);
+    assert!(message.contains("is not there any more"), "{message}");
+    let moved = folder.genus(&format!("{assign} --weights moved.safetensors")).success();
+    assert_eq!(again.stdout, moved.stdout);
+
+    // Another network in the same place is not the same encoder.
+    folder.write("tiny.safetensors", tiny_vit(9));
+    folder.fails(assign, &["tiny.safetensors"]);
+
+    // Features say only what they were made by, and only what is at hand can be found by that.
+    std::fs::remove_file(folder.path("tiny.safetensors")).unwrap();
+    let weights = "--weights moved.safetensors";
+    for (from, to) in [("labelled", "l.npz"), ("photos", "p.npz")] {
+        let encoder = ENCODER.split(" --weights").next().unwrap();
+        folder
+            .genus(&format!("embed {from} {encoder} {weights} -o {to}"))
+            .success();
+    }
+    folder
+        .genus("discover --support l.npz --query p.npz --out features")
+        .success();
+    folder.fails(
+        "assign --taxonomy features --query photos",
+        &["features", "--encoder", "fingerprint"],
+    );
+}

@@ -17,6 +17,7 @@ mod help;
 mod images;
 mod licences;
 mod mistakes;
+mod newcomer;
 mod next_steps;
 mod paper;
 mod pipes;

@@ -43,7 +43,7 @@ fn a_closed_standard_output_ends_quietly() {
 #[test]
 fn help_and_the_demo_end_quietly_too() {
     let folder = Folder::new();
-    for command in ["--help", "discover --help", "--version", "demo"] {
+    for command in ["--help", "discover --help", "--version", "demo digits"] {
         let (reader, writer) = pipe().unwrap();
         drop(reader);
         let output = folder.command(command).stdout(writer).output().unwrap();

@@ -411,7 +411,7 @@ fn the_same_seed_gives_the_same_page_but_for_the_time() {
 #[test]
 fn the_demo_leaves_a_page() {
     let folder = Folder::new();
-    let outcome = folder.genus("demo --out a/digits").success();
+    let outcome = folder.genus("demo digits --out a/digits").success();
     assert!(outcome.text().contains("Open a/digits/report.html in a browser."));
     let page = folder.read("a/digits/report.html");
     let data = block(&page, "data");
@@ -432,5 +432,5 @@ fn the_demo_leaves_a_page() {
                 .all(|(_, p)| p.as_str().unwrap().starts_with("data:image/png;base64,iVBORw"))
     );
     folder.write("taken", "a file");
-    folder.fails("demo --out taken/digits", &["taken/digits", "--out"]);
+    folder.fails("demo digits --out taken/digits", &["taken/digits", "--out"]);
 }

@@ -10,11 +10,20 @@ use super::support::{Folder, animals, npy};
 
 const GROW: &str = "assign --taxonomy result --query more.csv --grow result";
 
-/// The files of a folder, by name.
+/// The files of a folder, by name; a page without the time that it took.
 fn files(folder: &Folder, of: &str) -> BTreeMap<String, Option<Vec<u8>>> {
     let prefix = format!("{of}/");
     let all = folder.contents().into_iter();
     all.filter_map(|(name, bytes)| Some((name.strip_prefix(&prefix)?.to_owned(), bytes)))
+        .map(|(name, bytes)| match name.as_str() {
+            "report.html" => {
+                let page = String::from_utf8(bytes.unwrap()).unwrap();
+                let (before, after) = page.split_once("\"seconds\":").unwrap();
+                let after = after.trim_start_matches(|c: char| c.is_ascii_digit() || ".e-".contains(c));
+                (name, Some(format!("{before}\"seconds\":0{after}").into_bytes()))
+            }
+            _ => (name, bytes),
+        })
         .collect()
 }
 

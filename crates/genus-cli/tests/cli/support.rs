@@ -89,7 +89,7 @@ impl Folder {
         self.outcome(command, arguments)
     }
 
-    fn outcome(&self, mut command: Command, arguments: &str) -> Outcome {
+    pub(crate) fn outcome(&self, mut command: Command, arguments: &str) -> Outcome {
         let output = command.output().unwrap();
         let outcome = Outcome {
             line: format!("genus {arguments}").trim_end().to_owned(),

@@ -35,6 +35,8 @@ pub struct TaxonomyFolder {
     folder: PathBuf,
     /// What is to appear with the next taxonomy.
     staged: BTreeSet<Beside>,
+    /// What shows the taxonomy that is there, and goes when it changes.
+    outdated: Option<PathBuf>,
     _lock: FolderLock,
 }
 
@@ -45,6 +47,7 @@ impl TaxonomyFolder {
         let opened = Self {
             folder: folder.to_owned(),
             staged: BTreeSet::new(),
+            outdated: None,
             _lock: FolderLock::take(folder)?,
         };
         opened.settle_as_found()?;
@@ -57,6 +60,11 @@ impl TaxonomyFolder {
         let path = next(&self.folder, file.name());
         discard_later(&path);
         path
+    }
+
+    /// Names a file of the folder that goes at the moment when the taxonomy changes, such as a page that shows the one before.
+    pub fn outdate(&mut self, name: &str) {
+        self.outdated = Some(self.folder.join(name));
     }
 
     /// Replaces the taxonomy and all that belongs to it in one step, which is on the disk when this returns. After an error
@@ -97,7 +105,15 @@ impl TaxonomyFolder {
         }
         let text = toml::to_string(&file).map_err(|e| unwritable(TOML, io::Error::other(e)))?;
         let nexts = BESIDE.map(|name| next(&self.folder, name));
-        begin_own(&self.folder.join(TOML), text.as_bytes())?.commit_with(&nexts)?;
+        let begun = begin_own(&self.folder.join(TOML), text.as_bytes())?;
+        // Before the change: what shows other numbers is worse than nothing.
+        if let Some(path) = self.outdated.take()
+            && let Err(source) = fs::remove_file(&path)
+            && source.kind() != io::ErrorKind::NotFound
+        {
+            return Err(DataError::write(path.display(), source));
+        }
+        begun.commit_with(&nexts)?;
         self.staged.clear();
         self.settle(|name| file.belongs(name))
     }

@@ -43,7 +43,7 @@ impl Weights {
         });
         Ok(Self {
             tensors: tensors.collect(),
-            part: None,
+            ..Self::default()
         })
     }
 }

@@ -201,7 +201,7 @@ impl Trainer {
         // The whole network is built once: it says what is wrong with the weights.
         let whole = Weights {
             tensors: network.clone(),
-            part: None,
+            ..Weights::default()
         };
         Network::new(architecture, image, whole, device.clone())?;
 
@@ -446,7 +446,10 @@ impl Trainer {
                 tensor.values = values(value.clone());
             }
         }
-        Weights { tensors, part: None }
+        Weights {
+            tensors,
+            ..Weights::default()
+        }
     }
 
     /// What comes after the network as it is now: the tensors of its objective, running statistics included.

@@ -9,6 +9,7 @@ mod checkpoint;
 mod problem;
 mod safetensors;
 mod select;
+mod source;
 mod storage;
 mod torch;
 mod write;
@@ -19,6 +20,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 pub use problem::WeightsError;
+pub use source::WeightsSource;
 pub use write::to_safetensors;
 
 use problem::Problem;
@@ -40,6 +42,8 @@ pub struct Weights {
     pub tensors: BTreeMap<String, Tensor>,
     /// The part of a training checkpoint that was taken, such as `teacher`; nothing where the file holds one network.
     pub part: Option<String>,
+    /// Whether the file has 8-bit integers in place of floats, with a scale for every output channel.
+    pub int8: bool,
 }
 
 impl Weights {
@@ -72,7 +76,8 @@ impl Weights {
 /// Reads the floating-point tensors of a `.safetensors` file or of a PyTorch file (`.pth`, `.pt`, `.bin`).
 ///
 /// The format is found by content. Of a training checkpoint the network alone is read: the `teacher` where there is
-/// one, else `state_dict`, `model`, `model_state_dict` or `student`. Integer tensors (counters) are left out.
+/// one, else `state_dict`, `model`, `model_state_dict` or `student`. Integer tensors (counters) are left out, but 8-bit integers `NAME` beside `NAME.scale`
+/// are weights.
 pub fn read_weights(path: impl AsRef<Path>) -> Result<Weights, WeightsError> {
     let path = path.as_ref();
     let name = path.display().to_string();

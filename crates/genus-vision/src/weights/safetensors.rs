@@ -9,7 +9,7 @@ use genus_files::safetensors::read_header;
 
 use super::Weights;
 use super::problem::Problem;
-use super::select::finish;
+use super::select::{finish, scale_of};
 use super::storage::{Dtype, Leaf, Source, View};
 
 pub(super) fn read(mut reader: BufReader<impl Read + Seek>, file_length: u64) -> Result<Weights, Problem> {
@@ -28,7 +28,10 @@ pub(super) fn read(mut reader: BufReader<impl Read + Seek>, file_length: u64) ->
         }
         let key: Rc<str> = name.as_str().into();
         ranges.insert(Rc::clone(&key), (start + from, to - from));
-        let dtype = dtype(info.dtype);
+        let dtype = match info.dtype {
+            Named::I8 if metadata.info(&scale_of(&name)).is_some() => Dtype::I8,
+            other => dtype(other),
+        };
         let view = View {
             key,
             dtype,

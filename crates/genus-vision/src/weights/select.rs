@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use genus_files::pickle::Value;
 
-use super::Weights;
 use super::checkpoint::Checkpoint;
 use super::problem::Problem;
-use super::storage::{Leaf, Source, read_tensors};
+use super::storage::{Dtype, Leaf, Source, read_tensors};
+use super::{Tensor, Weights};
 
 /// The parts of a checkpoint that hold a network, the best first: a self-supervised teacher is the average of its
 /// student and has the better features.
@@ -68,8 +68,48 @@ pub(super) fn finish(
     if views.is_empty() {
         return Err(Problem::NoTensors);
     }
-    let tensors = read_tensors(views, source, file_length)?;
-    Ok(Weights { tensors, part })
+    let quantised: Vec<String> = views
+        .iter()
+        .filter(|(_, view)| view.dtype == Dtype::I8)
+        .map(|(name, _)| name.clone())
+        .collect();
+    let mut tensors = read_tensors(views, source, file_length)?;
+    for name in &quantised {
+        scale(&mut tensors, name)?;
+    }
+    Ok(Weights {
+        tensors,
+        part,
+        int8: !quantised.is_empty(),
+    })
+}
+
+/// The tensor with the scales of one of 8-bit integers.
+pub(super) fn scale_of(name: &str) -> String {
+    format!("{name}.scale")
+}
+
+/// Gives a tensor of 8-bit integers the values that they stand for: every output channel has a scale of its own.
+fn scale(tensors: &mut BTreeMap<String, Tensor>, name: &str) -> Result<(), Problem> {
+    let wrong = || {
+        Problem::Malformed(format!(
+            "tensor {name:?} of 8-bit integers has no scale for every output channel"
+        ))
+    };
+    let scales = tensors.remove(&scale_of(name)).ok_or_else(wrong)?;
+    let tensor = tensors.get_mut(name).ok_or_else(wrong)?;
+    let channels = tensor.shape.first().copied().unwrap_or(0);
+    if scales.shape != [channels] || channels == 0 {
+        return Err(wrong());
+    }
+    let length = tensor.values.len() / channels;
+    for (row, scale) in tensor.values.chunks_exact_mut(length.max(1)).zip(&scales.values) {
+        row.iter_mut().for_each(|value| *value *= scale);
+    }
+    match tensor.values.iter().all(|value| value.is_finite()) {
+        true => Ok(()),
+        false => Err(Problem::NotFinite(name.to_owned())),
+    }
 }
 
 /// Removes prefixes as long as all names have them. Self-supervised networks are trained with projection heads that

@@ -25,6 +25,8 @@ pub(super) enum Dtype {
     BF16,
     F32,
     F64,
+    /// Weights of 8 bits, whose scales are a tensor of their own.
+    I8,
     /// Integers and truth values of so many bytes: never weights.
     Integer(u8),
     /// What has no plain values, and the bytes of one element.
@@ -34,6 +36,7 @@ pub(super) enum Dtype {
 impl Dtype {
     pub(super) fn size(self) -> u64 {
         match self {
+            Self::I8 => 1,
             Self::F16 | Self::BF16 => 2,
             Self::F32 => 4,
             Self::F64 => 8,
@@ -303,6 +306,7 @@ impl Stream<'_> {
 /// Appends little-endian elements as 32-bit floats.
 fn convert(dtype: Dtype, bytes: &[u8], values: &mut Vec<f32>) {
     match dtype {
+        Dtype::I8 => values.extend(bytes.iter().map(|&byte| f32::from(byte.cast_signed()))),
         Dtype::F32 => values.extend(bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b))),
         Dtype::F64 => values.extend(bytes.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b) as f32)),
         Dtype::BF16 => {

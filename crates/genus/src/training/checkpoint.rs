@@ -43,7 +43,10 @@ pub(crate) fn restore(folder: &Path, trainer: &mut Trainer) -> Result<u64, Train
 
 /// Writes the tensors of a run as they are after a step.
 pub(crate) fn save_tensors(path: &Path, tensors: BTreeMap<String, Tensor>, step: u64) -> Result<(), TrainingError> {
-    let state = Weights { tensors, part: None };
+    let state = Weights {
+        tensors,
+        ..Weights::default()
+    };
     let about = About {
         step,
         tensors: state.hash().to_hex().to_string(),

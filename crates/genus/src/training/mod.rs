@@ -29,7 +29,7 @@ use std::time::Instant;
 
 use genus_files::{FileError, FolderLock, read_text};
 use genus_vision::train::{TrainError, Trainer, TrunkStore};
-use genus_vision::{EncoderSpec, Isa, Precision, Weights, read_weights};
+use genus_vision::{EncoderSpec, Isa, Precision, Weights, WeightsSource};
 use serde::{Deserialize, Serialize};
 
 pub use batches::Batches;
@@ -411,7 +411,7 @@ impl Prepared {
         let spec = EncoderSpec::parse(&settings.encoder)?;
         let size = spec.transform.crop;
         let weights = match &settings.weights {
-            Some(path) => read_weights(path)?,
+            Some(path) => WeightsSource::recorded(path).read()?,
             None => Weights::first_values(&spec.architecture, size, settings.seed)?,
         };
         let weights_hash = weights.hash().to_hex().to_string();

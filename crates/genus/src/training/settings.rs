@@ -27,7 +27,7 @@ pub struct TrainingSettings {
     pub split: Option<PathBuf>,
     /// The encoder that is trained, as `EncoderSpec` writes it.
     pub encoder: String,
-    /// The weights to begin with; without any the network is trained from nothing.
+    /// The weights to begin with, as [`WeightsSource::to_record`](genus_vision::WeightsSource::to_record) writes them; without any the network is trained from nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<PathBuf>,
     /// What it is trained for.

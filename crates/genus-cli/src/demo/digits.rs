@@ -1,4 +1,4 @@
-//! `genus demo`: handwritten digits sorted before one's eyes.
+//! `genus demo digits`: handwritten digits sorted before one's eyes.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -7,18 +7,16 @@ use anstyle::{AnsiColor, Style};
 use genus::text::thousands;
 use genus::{Counts, Described, Folder, Purpose, REPORT_FILE};
 use genus_core::{Kind, Taxonomy};
-use genus_lab::{DigitsResult, DigitsTask};
+use genus_lab::{Contest, DigitsTask};
 use genus_report::{Made, Pictures, Report, Slot};
 use genus_vision::Rgb;
 
+use super::{HEADING, METHODS, SHOWN, list, row};
 use crate::args::{Demo, Global};
 use crate::failure::Failure;
 use crate::say::print;
 use crate::summary::kind_style;
 
-const METHODS: [&str; 6] = ["proto", "rankstat", "gcd", "shc", "ukc", "calibrated"];
-/// The method whose answer is drawn: the default.
-const SHOWN: &str = "calibrated";
 /// Pictures in a row: eight columns each and a space between, within 80 columns.
 const PICTURES: usize = 8;
 /// New groups that are drawn before the rest is summed up.
@@ -44,25 +42,18 @@ pub(crate) fn run(args: &Demo, global: &Global) -> Result<(), Failure> {
         list(&known)
     );
     let mut results = Vec::new();
-    let _ = writeln!(text, "{dim}method       All   Old   New   categories    time{dim:#}");
+    let _ = writeln!(text, "{dim}{HEADING}    time{dim:#}");
     for method in METHODS {
         let start = Instant::now();
         let result = demo.run(method, global.seed)?;
         let time = start.elapsed();
-        let a = result.accuracy;
-        let _ = writeln!(
-            text,
-            "{method:<10} {:5.1} {:5.1} {:>5} {:6} of 10 {:5.0} ms",
-            100.0 * a.all,
-            100.0 * a.old,
-            if a.new == 0.0 {
-                "–".to_owned()
-            } else {
-                format!("{:.1}", 100.0 * a.new)
-            },
+        let row = row(
+            result.method,
+            &result.accuracy,
             result.discovery.known() + result.discovery.novel(),
-            1e3 * time.as_secs_f64(),
+            10,
         );
+        let _ = writeln!(text, "{row} {:5.0} ms", 1e3 * time.as_secs_f64());
         results.push((result, time));
     }
     text.push_str("Accuracy in %: of all digits, of the known ones (Old), of those never labelled (New).\n\n");
@@ -88,7 +79,7 @@ pub(crate) fn run(args: &Demo, global: &Global) -> Result<(), Failure> {
 }
 
 /// What was found as a page to look at.
-fn page(demo: &DigitsTask, result: &DigitsResult, time: Duration, global: &Global) -> Result<Report, Failure> {
+fn page(demo: &DigitsTask, result: &Contest, time: Duration, global: &Global) -> Result<Report, Failure> {
     let taxonomy = demo.taxonomy(result);
     let queries = demo.task().queries();
     let assignments = taxonomy.assignments_of(&result.discovery);
@@ -144,7 +135,7 @@ fn page(demo: &DigitsTask, result: &DigitsResult, time: Duration, global: &Globa
 }
 
 /// Every category with some of its digits, from the most typical to the most doubtful.
-fn draw(text: &mut String, demo: &DigitsTask, result: &DigitsResult) {
+fn draw(text: &mut String, demo: &DigitsTask, result: &Contest) {
     let bold = Style::new().bold();
     let red = Style::new().fg_color(Some(AnsiColor::Red.into()));
     let taxonomy = demo.taxonomy(result);
@@ -200,7 +191,7 @@ fn draw(text: &mut String, demo: &DigitsTask, result: &DigitsResult) {
 }
 
 /// The queries of every category, the most similar to its centre first.
-fn members(result: &DigitsResult, taxonomy: &Taxonomy) -> Vec<Vec<usize>> {
+fn members(result: &Contest, taxonomy: &Taxonomy) -> Vec<Vec<usize>> {
     let mut members = vec![Vec::new(); taxonomy.entries().len()];
     for (query, &category) in result.discovery.categories().iter().enumerate() {
         members[taxonomy.index_of(category)].push(query);
@@ -229,12 +220,4 @@ fn picture_line(pixels: &[f32], line: usize) -> String {
             (false, false) => ' ',
         })
         .collect()
-}
-
-fn list(words: &[String]) -> String {
-    match words {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
 }
