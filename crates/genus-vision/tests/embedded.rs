@@ -45,17 +45,23 @@ fn features_are_nearly_those_of_the_weights_that_were_rounded() {
     let rounded = load(Model::DEFAULT, WeightsSource::Embedded);
     let exact = load("efficientnet-lite2", path.into());
     let mut cosines = Vec::new();
-    for (_, bytes) in images() {
+    for (name, bytes) in images() {
         let Ok(image) = decode(&bytes, &Limits::default()) else {
             continue;
         };
         let pixels = exact.transform().apply(&image);
         let [a, b] = [&rounded, &exact].map(|encoder| encoder.encode(&pixels).unwrap());
         let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>();
-        cosines.push(dot(&a, &b) / (dot(&a, &a) * dot(&b, &b)).sqrt());
+        let cosine = dot(&a, &b) / (dot(&a, &a) * dot(&b, &b)).sqrt();
+        // Of a line of pixels the network sees little but what resizing makes of it.
+        let least = if image.width().min(image.height()) < 8 {
+            0.95
+        } else {
+            0.97
+        };
+        assert!(cosine > least, "{name}: {cosine}");
+        cosines.push(cosine);
     }
-    // Of photographs the mean is 0.9965; some of these pictures are noise or a single line.
     let mean = cosines.iter().sum::<f64>() / cosines.len() as f64;
     assert!(cosines.len() > 10 && mean > 0.985, "{mean} of {}", cosines.len());
-    assert!(cosines.iter().all(|&cosine| cosine > 0.9), "{cosines:?}");
 }
