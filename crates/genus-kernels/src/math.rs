@@ -51,3 +51,16 @@ pub(super) unsafe fn gelu<S: Simd>(x: S::V) -> S::V {
         S::fma(S::sub(zero, size), tail, S::max(zero, x))
     }
 }
+
+/// `x` times the logistic function of `x`: SiLU.
+///
+/// # Safety
+/// The processor has the instructions of `S`.
+#[inline(always)]
+pub(super) unsafe fn silu<S: Simd>(x: S::V) -> S::V {
+    // SAFETY: arithmetic on registers alone.
+    unsafe {
+        let one = S::splat(1.0);
+        S::div(x, S::add(one, exp::<S>(S::sub(S::splat(0.0), x))))
+    }
+}

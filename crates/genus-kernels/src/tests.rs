@@ -311,6 +311,21 @@ proptest! {
     }
 
     #[test]
+    fn gates_are_silu(dim in 1usize..150, seed in any::<u64>()) {
+        let gates: Vec<f32> = numbers(seed, dim, false).iter().map(|v| 30.0 * v).collect();
+        let values = numbers(seed ^ 1, dim, false);
+        for isa in available() {
+            let mut out = vec![0.0; row_stride(dim)];
+            gate(isa, &gates, &values, &mut out);
+            for (at, (&x, &value)) in gates.iter().zip(&values).enumerate() {
+                let expected = f64::from(x) / (1.0 + (-f64::from(x)).exp()) * f64::from(value);
+                let (found, near) = (number(isa, &out, at), if isa.precision() == Precision::F32 { 1e-6 } else { 1e-2 });
+                prop_assert!((f64::from(found) - expected).abs() <= near * (1.0 + expected.abs()), "{isa}: {found} for {expected}");
+            }
+        }
+    }
+
+    #[test]
     fn depthwise_convolutions_are_sums_over_neighbours(
         side in 1usize..if cfg!(miri) { 5 } else { 14 },
         channels in 1usize..40,

@@ -80,6 +80,7 @@ const fn vit(patch: usize, dim: usize, depth: usize, registers: usize, layer_sca
             hidden: 4 * dim,
             registers,
             layer_scale,
+            gated: false,
         }),
         positions: if registers > 0 {
             Positions::Smoothed
@@ -124,6 +125,45 @@ const fn dinov2(
             file: "model.safetensors",
         },
         licence: "Apache-2.0",
+    }
+}
+
+/// A DINOv3 transformer: the length of its tokens, its blocks, heads, and the length of its inner layer.
+const fn dinov3(
+    name: &'static str,
+    about: &'static str,
+    repo: &'static str,
+    [dim, depth, heads, hidden]: [usize; 4],
+    gated: bool,
+) -> Model {
+    Model {
+        name,
+        about,
+        architecture: Architecture::Vit {
+            shape: Some(VitShape {
+                patch: 16,
+                dim,
+                depth,
+                heads,
+                hidden,
+                registers: 4,
+                layer_scale: true,
+                gated,
+            }),
+            positions: Positions::Rotary,
+            heads: None,
+        },
+        transform: Transform {
+            resize: 256,
+            crop: 256,
+            ..imagenet(Filter::Bicubic)
+        },
+        dim,
+        home: Home::Hub {
+            repo,
+            file: "model.safetensors",
+        },
+        licence: "DINOv3 License",
     }
 }
 
@@ -187,6 +227,41 @@ pub const MODELS: &[Model] = &[
         1024,
         24,
         4,
+    ),
+    dinov3(
+        "dinov3-small",
+        "DINOv3 ViT-S/16",
+        "timm/vit_small_patch16_dinov3.lvd1689m",
+        [384, 12, 6, 1536],
+        false,
+    ),
+    dinov3(
+        "dinov3-small-plus",
+        "DINOv3 ViT-S+/16",
+        "timm/vit_small_plus_patch16_dinov3.lvd1689m",
+        [384, 12, 6, 1536],
+        true,
+    ),
+    dinov3(
+        "dinov3-base",
+        "DINOv3 ViT-B/16",
+        "timm/vit_base_patch16_dinov3.lvd1689m",
+        [768, 12, 12, 3072],
+        false,
+    ),
+    dinov3(
+        "dinov3-large",
+        "DINOv3 ViT-L/16",
+        "timm/vit_large_patch16_dinov3.lvd1689m",
+        [1024, 24, 16, 4096],
+        false,
+    ),
+    dinov3(
+        "dinov3-huge-plus",
+        "DINOv3 ViT-H+/16",
+        "timm/vit_huge_plus_patch16_dinov3.lvd1689m",
+        [1280, 32, 20, 5120],
+        true,
     ),
     Model {
         name: "resnet18",
@@ -417,6 +492,7 @@ impl EncoderSpec {
                     hidden: 768,
                     registers: 0,
                     layer_scale: false,
+                    gated: false,
                 });
                 match key {
                     "patch" => shape.patch = number("patch", "a number of pixels")?,
@@ -436,7 +512,8 @@ impl EncoderSpec {
                 *positions = found.ok_or_else(|| SpecError::Value {
                     key: "positions",
                     value: value.to_owned(),
-                    expected: "it is dino, smoothed (timm) or plain (Hugging Face transformers)".to_owned(),
+                    expected: "it is dino, smoothed (timm), plain (Hugging Face transformers) or rotary (DINOv3)"
+                        .to_owned(),
                 })?;
             }
             _ => {
@@ -462,7 +539,8 @@ impl EncoderSpec {
         match self.architecture {
             Architecture::Vit { shape: Some(shape), .. } => {
                 let [dim, hidden, depth] = [shape.dim, shape.hidden, shape.depth].map(|number| number as u64);
-                depth * (4 * dim * dim + 2 * dim * hidden)
+                let matrices = if shape.gated { 3 } else { 2 };
+                depth * (4 * dim * dim + matrices * dim * hidden)
             }
             Architecture::Conv4(width) => 3 * 9 * (width as u64).pow(2),
             _ => 0,

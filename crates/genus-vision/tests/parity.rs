@@ -243,6 +243,42 @@ fn weights_that_do_not_fit_are_told_in_full() {
 }
 
 #[test]
+fn keys_of_dinov3_have_no_bias() {
+    let goldens: Value = serde_json::from_str(include_str!("goldens/features.json")).unwrap();
+    let named = |name: &str| {
+        goldens
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|case| case["name"] == name)
+            .unwrap()
+    };
+    let case = named("timm, DINOv3 with biases");
+    let encode = |weights: Weights| {
+        let kind = architecture(&case["architecture"]);
+        let encoder = NetworkEncoder::new(kind, transform(64), weights, Isa::Portable).unwrap();
+        encoder.encode(&pixels(64)).unwrap()
+    };
+    let expected = encode(weights(&case["tensors"]));
+    // DINOv3's own files have a bias of all three, and a mask that takes that of the keys away.
+    let mut own = weights(&case["tensors"]);
+    for block in 0..3 {
+        let name = |part: &str| format!("blocks.{block}.attn.{part}");
+        let [mut queries, values] = ["q_bias", "v_bias"].map(|part| own.tensors.remove(&name(part)).unwrap());
+        queries.values.extend([7.0; 48]);
+        queries.values.extend(&values.values);
+        queries.shape = vec![144];
+        let mask = Tensor {
+            shape: vec![144],
+            values: vec![f32::NAN; 144],
+        };
+        own.tensors.insert(name("qkv.bias"), queries);
+        own.tensors.insert(name("qkv.bias_mask"), mask);
+    }
+    assert_eq!(encode(own), expected);
+}
+
+#[test]
 fn a_fingerprint_tells_encoders_apart() {
     let goldens: Value = serde_json::from_str(include_str!("goldens/features.json")).unwrap();
     let cases = goldens.as_array().unwrap();

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use genus_vision::train::{Head, HeadShape, ObjectiveSettings, TrainError, Trainer, TrainerSettings};
 use genus_vision::{
-    Architecture, Encoder, Filter, Isa, Limits, LiteKind, NetworkEncoder, Precision, ResNetKind, Tensor, Transform,
-    View, VitShape, Weights, decode,
+    Architecture, Encoder, Filter, Isa, Limits, LiteKind, NetworkEncoder, Positions, Precision, ResNetKind, Tensor,
+    Transform, View, VitShape, Weights, decode,
 };
 use made_up::{architecture, assert_features, pixels, tensors, transform, uniform};
 use proptest::prelude::*;
@@ -385,14 +385,25 @@ fn what_leaves_the_frozen_blocks_does_not_depend_on_what_they_run_on() {
         hidden: 50,
         registers: 2,
         layer_scale: true,
+        gated: false,
     };
     let vit = Architecture::Vit {
         shape: Some(shape),
         positions: Default::default(),
         heads: None,
     };
+    let rotary = Architecture::Vit {
+        shape: Some(VitShape {
+            dim: 24,
+            gated: true,
+            ..shape
+        }),
+        positions: Positions::Rotary,
+        heads: None,
+    };
     let kinds = [
         (vit, 28),
+        (rotary, 28),
         (Architecture::ResNet(ResNetKind::ResNet18), 35),
         (Architecture::Lite(LiteKind::Lite0), 37),
         (Architecture::Conv4(6), 22),
@@ -508,6 +519,7 @@ fn what_cannot_be_trained_is_told() {
         hidden: 24,
         registers: 0,
         layer_scale: false,
+        gated: false,
     };
     let weights = Weights::first_values(&vit(Some(shape)), 28, 0).unwrap();
     assert_eq!(weights.tensors["pos_embed"].shape, [1, 17, 12]);

@@ -1,13 +1,13 @@
 //! Vision transformers on the engine, a few images at a time.
 
 use genus_kernels::{
-    Activation, Add, Buffer, Head, Isa, Norm, Operand, Packed, Place, Workspace, attend, product, row_stride,
+    Activation, Add, Buffer, Head, Isa, Norm, Operand, Packed, Place, Workspace, attend, gate, product, row_stride,
 };
 use rayon::prelude::*;
 
 use super::NOT_FIRST;
 use super::spares::Spares;
-use crate::networks::{self, Linear, values};
+use crate::networks::{self, Linear, Rotary, values};
 
 /// The first blocks of a vision transformer, packed.
 #[derive(Debug)]
@@ -26,6 +26,7 @@ pub(super) struct Vit {
     blocks: Vec<Block>,
     /// The last norm, when all blocks are here: then only the class token is wanted of the last block.
     norm: Option<Norm>,
+    rotary: Option<Rotary>,
     /// Where the heads' parts of a token are after attention.
     of_heads: Vec<usize>,
     workspaces: Spares<Workspace>,
@@ -38,6 +39,7 @@ struct Block {
     key_value: Packed,
     project: Packed,
     norm2: Norm,
+    gate: Option<Packed>,
     widen: Packed,
     narrow: Packed,
 }
@@ -51,6 +53,7 @@ pub(super) struct Scratch {
     attending: Buffer,
     mixed: Buffer,
     inner: Buffer,
+    gated: Buffer,
 }
 
 /// Rows that are normalised by one thread at a time.
@@ -68,6 +71,7 @@ impl Vit {
             embed,
             blocks,
             norm,
+            rotary,
         } = vit;
         let embed = embed.expect(NOT_FIRST);
         let stride = row_stride(dim);
@@ -89,6 +93,7 @@ impl Vit {
             positions: padded,
             blocks: blocks.into_iter().map(|block| Block::new(block, isa, heads)).collect(),
             norm: norm.map(normalisation),
+            rotary,
             of_heads: (0..heads).map(|head| head * tokens * isa.words(dim / heads)).collect(),
             workspaces: Spares::default(),
         }
@@ -212,6 +217,7 @@ impl Vit {
             attending,
             mixed,
             inner,
+            gated,
             ..
         } = scratch;
         // All tokens of all images are rows of one matrix; a few of each are lines of it.
@@ -236,6 +242,18 @@ impl Vit {
             attending,
             out,
         );
+
+        if let Some(rotary) = &self.rotary {
+            let rows = attending[..images * tokens * head_stride].par_chunks_mut(head_stride);
+            rows.enumerate().with_min_len(ROWS).for_each(|(row, attending)| {
+                let token = row % tokens;
+                let queries = if token < wanted { 0..dim } else { 0..0 };
+                for part in [queries, keys..keys + dim] {
+                    let heads = attending[part].chunks_exact_mut(width);
+                    heads.for_each(|head| rotary.rotate(token, head));
+                }
+            });
+        }
 
         let mixed = &mut mixed[..images * heads * tokens * mixed_words];
         let of_heads = mixed.par_chunks_mut(tokens * mixed_words).with_max_len(1).enumerate();
@@ -268,7 +286,30 @@ impl Vit {
         self.normalise(&block.norm2, x, images, wanted, normed);
         let left = Operand::whole(normed, place(word_stride), words);
         let inside = place(hidden_stride);
-        product(some, left, &block.widen, Add::Nothing, Activation::Gelu, inner, inside);
+        match &block.gate {
+            None => product(some, left, &block.widen, Add::Nothing, Activation::Gelu, inner, inside),
+            Some(gate_of) => {
+                // The gates and what they are for side by side.
+                let columns = block.widen.columns();
+                let second = columns.next_multiple_of(isa.lanes());
+                let gated_stride = row_stride(2 * second);
+                gated.reserve(images * tokens * gated_stride);
+                for (start, matrix) in [(0, gate_of), (second, &block.widen)] {
+                    let out = Place {
+                        start,
+                        ..place(gated_stride)
+                    };
+                    product(some, left, matrix, Add::Nothing, Activation::None, gated, out);
+                }
+                let rows = inner[..images * tokens * hidden_stride].par_chunks_mut(hidden_stride);
+                let rows = rows.zip(gated.par_chunks(gated_stride)).enumerate();
+                rows.with_min_len(ROWS).for_each(|(row, (inner, gated))| {
+                    if row % tokens < wanted {
+                        gate(isa, &gated[..columns], &gated[second..][..columns], inner);
+                    }
+                });
+            }
+        }
         let left = Operand::whole(inner, inside, hidden);
         product(some, left, &block.narrow, Add::Out, Activation::None, x, out);
     }
@@ -301,6 +342,7 @@ impl Block {
             key_value: pack(block.key_value, isa, 1, 1.0, None),
             project: pack(block.project, isa, heads, 1.0, scale1),
             norm2: normalisation(block.norm2),
+            gate: block.gate.map(|gate| pack(gate, isa, 1, 1.0, None)),
             widen: pack(block.widen, isa, 1, 1.0, None),
             narrow: pack(block.narrow, isa, 1, 1.0, scale2),
         }
@@ -329,6 +371,6 @@ fn normalisation(norm: networks::VitNorm) -> Norm {
     Norm {
         gamma: values(norm.gamma),
         beta: values(norm.beta),
-        epsilon: networks::VIT_EPSILON as f32,
+        epsilon: norm.epsilon as f32,
     }
 }

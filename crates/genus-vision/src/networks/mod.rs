@@ -21,10 +21,11 @@ pub use lite::LiteKind;
 pub(crate) use lite::{Lite, Step as LiteStep};
 pub(crate) use parts::{Conv, Linear, Live, Parts};
 pub use positions::Positions;
+pub(crate) use positions::Rotary;
 pub use resnet::ResNetKind;
 pub(crate) use resnet::{Block as ResNetBlock, ResNet};
 pub use vit::VitShape;
-pub(crate) use vit::{Block as VitBlock, EPSILON as VIT_EPSILON, Norm as VitNorm, Vit};
+pub(crate) use vit::{Block as VitBlock, Norm as VitNorm, Vit};
 
 use crate::weights::{Tensor, Weights};
 
@@ -126,6 +127,9 @@ impl fmt::Display for Architecture {
                 if shape.layer_scale {
                     f.write_str(", layer scale")?;
                 }
+                if shape.gated {
+                    f.write_str(", SwiGLU")?;
+                }
                 write!(f, ", {positions} positions")
             }
             Architecture::Vit { shape: None, .. } => f.write_str("vit"),
@@ -198,6 +202,12 @@ pub enum ArchitectureError {
     /// A transformer without sizes.
     #[error("a transformer without weights needs its sizes, as in vit:size=28,patch=7,dim=96,depth=4,heads=3")]
     NoSizes,
+    /// Heads that cannot be rotated.
+    #[error("heads of {width} features cannot be rotated by rows and columns; their width must be a multiple of 4")]
+    Rotary {
+        /// The features of a head.
+        width: usize,
+    },
     /// Tokens that cannot be shared out among the heads.
     #[error("{dim} features cannot be shared out among {heads} heads; say how many there are, as in vit:heads=6")]
     Heads {

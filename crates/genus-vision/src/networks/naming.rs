@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Architecture, LiteKind};
+use super::{Architecture, LiteKind, Positions};
 use crate::weights::Tensor;
 
 type Tensors = BTreeMap<String, Tensor>;
@@ -14,7 +14,7 @@ type Tensors = BTreeMap<String, Tensor>;
 /// The tensors under our names.
 pub(crate) fn canonical(tensors: Tensors, architecture: &Architecture) -> Tensors {
     match architecture {
-        Architecture::Vit { .. } => vit(tensors),
+        Architecture::Vit { positions, .. } => vit(tensors, *positions),
         // Our own: no project but this one names them.
         Architecture::Conv4(_) => tensors,
         Architecture::ResNet(_) => renamed(tensors, &["fc."], resnet_name),
@@ -31,10 +31,10 @@ fn renamed(tensors: Tensors, unwanted: &[&str], rename: impl Fn(&str) -> Option<
         .collect()
 }
 
-fn vit(tensors: Tensors) -> Tensors {
+fn vit(tensors: Tensors, positions: Positions) -> Tensors {
     // A model with a head of its own keeps its body under the name of its kind.
     let body = |name: &str| {
-        let known = ["vit.", "dinov2.", "dinov2_with_registers."];
+        let known = ["vit.", "dinov2.", "dinov2_with_registers.", "dinov3_vit."];
         let short = known.iter().find_map(|prefix| name.strip_prefix(prefix));
         short.unwrap_or(name).to_owned()
     };
@@ -50,12 +50,21 @@ fn vit(tensors: Tensors) -> Tensors {
         "mask_token",
         "embeddings.mask_token",
         "dino_head.",
+        // Of DINOv3: the periods of its rotations, which are always the same, and a norm that only its training has.
+        "rope",
+        "local_cls_norm.",
     ];
     let mut tensors = renamed(tensors, &unwanted, vit_name);
+    gated_names(&mut tensors);
+    if positions == Positions::Rotary {
+        whole_biases(&mut tensors);
+    }
     join_queries_keys_values(&mut tensors);
-    // DINOv2 counts its registers as 1 × n × dim, as we do; timm calls them otherwise.
-    if let Some(registers) = tensors.remove("register_tokens") {
-        tensors.insert("reg_token".to_owned(), registers);
+    // DINOv2 and DINOv3 count their registers as 1 × n × dim, as we do; timm calls them otherwise.
+    for theirs in ["register_tokens", "storage_tokens"] {
+        if let Some(registers) = tensors.remove(theirs) {
+            tensors.insert("reg_token".to_owned(), registers);
+        }
     }
     tensors
 }
@@ -70,16 +79,16 @@ fn vit_name(name: &str) -> Option<String> {
             "patch_embed.proj.weight",
         ),
         ("embeddings.patch_embeddings.projection.bias", "patch_embed.proj.bias"),
+        ("embeddings.patch_embeddings.weight", "patch_embed.proj.weight"),
+        ("embeddings.patch_embeddings.bias", "patch_embed.proj.bias"),
         ("layernorm.weight", "norm.weight"),
         ("layernorm.bias", "norm.bias"),
     ];
     if let Some((_, ours)) = embeddings.iter().find(|(theirs, _)| *theirs == name) {
         return Some((*ours).to_owned());
     }
-    if let Some(rest) = name
-        .strip_prefix("encoder.layer.")
-        .or_else(|| name.strip_prefix("layers."))
-    {
+    let layers = ["encoder.layer.", "layers.", "model.layer.", "layer."];
+    if let Some(rest) = layers.iter().find_map(|prefix| name.strip_prefix(prefix)) {
         let (block, part) = rest.split_once('.')?;
         let parts = [
             ("layernorm_before.", "norm1."),
@@ -96,11 +105,31 @@ fn vit_name(name: &str) -> Option<String> {
             ("layer_scale2.lambda1", "ls2.gamma"),
             ("intermediate.dense.", "mlp.fc1."),
             ("output.dense.", "mlp.fc2."),
+            ("mlp.gate_proj.", "mlp.fc1_g."),
+            ("mlp.up_proj.", "mlp.fc1."),
+            ("mlp.down_proj.", "mlp.fc2."),
         ];
         let ours = parts
             .iter()
             .find_map(|(theirs, ours)| Some(format!("{ours}{}", part.strip_prefix(theirs)?)));
         return Some(format!("blocks.{block}.{}", ours.unwrap_or_else(|| part.to_owned())));
+    }
+    // DINOv3 in timm, and in its own code.
+    let others = [
+        (".gamma_1", ".ls1.gamma"),
+        (".gamma_2", ".ls2.gamma"),
+        (".attn.q_bias", ".attn.q.bias"),
+        (".attn.v_bias", ".attn.v.bias"),
+        (".mlp.w1.weight", ".mlp.fc1_g.weight"),
+        (".mlp.w1.bias", ".mlp.fc1_g.bias"),
+        (".mlp.w2.weight", ".mlp.fc1.weight"),
+        (".mlp.w2.bias", ".mlp.fc1.bias"),
+        (".mlp.w3.weight", ".mlp.fc2.weight"),
+        (".mlp.w3.bias", ".mlp.fc2.bias"),
+    ];
+    let other = |(theirs, ours): &(&str, &str)| Some(format!("{}{ours}", name.strip_suffix(theirs)?));
+    if let Some(ours) = others.iter().find_map(other).filter(|_| name.starts_with("blocks.")) {
+        return Some(ours);
     }
     // DINOv2's own training code keeps its blocks in chunks: blocks.CHUNK.BLOCK.part.
     let rest = name.strip_prefix("blocks.")?;
@@ -108,6 +137,60 @@ fn vit_name(name: &str) -> Option<String> {
     let (_, block, part) = (words.next()?, words.next()?, words.next()?);
     block.parse::<usize>().ok()?;
     Some(format!("blocks.{block}.{part}"))
+}
+
+/// The inner layer that has a gate is called otherwise than the one that has none.
+fn gated_names(tensors: &mut Tensors) {
+    for kind in ["weight", "bias"] {
+        let gate = format!(".mlp.fc1_g.{kind}");
+        let gated: Vec<String> = tensors
+            .keys()
+            .filter_map(|name| Some(name.strip_suffix(&gate)?.to_owned()))
+            .collect();
+        for block in gated {
+            if let Some(tensor) = tensors.remove(&format!("{block}.mlp.fc1.{kind}")) {
+                tensors.insert(format!("{block}.mlp.fc1_x.{kind}"), tensor);
+            }
+        }
+    }
+}
+
+/// Keys of DINOv3 have no bias, and in timm's files of it queries and values have none either: what is missing is zeros. Its own
+/// code has a bias for all three, and a mask that takes that of the keys away.
+fn whole_biases(tensors: &mut Tensors) {
+    let zeros = |length| Tensor {
+        shape: vec![length],
+        values: vec![0.0; length],
+    };
+    let of = |tensors: &Tensors, suffix: &str| -> Vec<(String, usize)> {
+        let found = tensors.iter().filter_map(|(name, tensor)| {
+            let rows = *tensor.shape.first()?;
+            Some((name.strip_suffix(suffix)?.to_owned(), rows))
+        });
+        found.collect()
+    };
+    for (attention, rows) in of(tensors, ".attn.qkv.weight") {
+        let name = |part: &str| format!("{attention}.attn.{part}");
+        let masked = tensors.remove(&name("qkv.bias_mask")).is_some();
+        let third = rows / 3;
+        let parts = ["q.bias", "v.bias"].map(|part| tensors.remove(&name(part)));
+        let bias = tensors.entry(name("qkv.bias")).or_insert_with(|| zeros(rows));
+        if bias.values.len() != rows {
+            continue;
+        }
+        for (part, start) in parts.into_iter().zip([0, 2 * third]) {
+            if let Some(part) = part.filter(|part| part.values.len() == third) {
+                bias.values[start..start + third].copy_from_slice(&part.values);
+            }
+        }
+        if masked {
+            bias.values[third..2 * third].fill(0.0);
+        }
+    }
+    for (attention, rows) in of(tensors, ".attn.k.weight") {
+        let name = format!("{attention}.attn.k.bias");
+        tensors.entry(name).or_insert_with(|| zeros(rows));
+    }
 }
 
 /// Three matrices of queries, keys and values become the one of the other projects.

@@ -289,6 +289,9 @@ impl<'a> Parts<'a> {
     ) -> Result<[Array<3>; 2], ArchitectureError> {
         const NAME: &str = "pos_embed";
         let patches = side * side;
+        if how == Positions::Rotary {
+            return Ok([1, patches].map(|tokens| Array::zeros([1, tokens, dim], self.device)));
+        }
         let both = |embedding: Array<3>| [0..1, 1..1 + patches].map(|rows| embedding.clone().slice([0..1, rows]));
         let shape = [1, 1 + patches, dim];
         let found = match &mut self.source {

@@ -1,7 +1,7 @@
 //! Position embeddings for another number of patches than the network was trained on.
 //!
 //! The projects interpolate the square of positions bicubically, each in its own way, and the last bits of the features
-//! depend on it.
+//! depend on it. DINOv3 has none: it rotates queries and keys by where their patches are.
 
 use crate::weights::Tensor;
 
@@ -15,11 +15,18 @@ pub enum Positions {
     Smoothed,
     /// Hugging Face transformers: the scale of the sizes.
     Plain,
+    /// DINOv3: rotary position embeddings, which need no interpolation.
+    Rotary,
 }
 
 impl Positions {
     /// All of them.
-    pub const ALL: [Positions; 3] = [Positions::Dino, Positions::Smoothed, Positions::Plain];
+    pub const ALL: [Positions; 4] = [
+        Positions::Dino,
+        Positions::Smoothed,
+        Positions::Plain,
+        Positions::Rotary,
+    ];
 
     /// The name on the command line and in fingerprints.
     pub fn name(self) -> &'static str {
@@ -27,6 +34,15 @@ impl Positions {
             Positions::Dino => "dino",
             Positions::Smoothed => "smoothed",
             Positions::Plain => "plain",
+            Positions::Rotary => "rotary",
+        }
+    }
+
+    /// What normalisations add to the variance in networks with such positions.
+    pub(crate) fn epsilon(self) -> f64 {
+        match self {
+            Positions::Rotary => 1e-5,
+            _ => 1e-6,
         }
     }
 
@@ -36,6 +52,7 @@ impl Positions {
             return values.to_vec();
         }
         let taps = match self {
+            Positions::Rotary => return vec![0.0; to * to * dim],
             Positions::Dino => plain_taps(from, to, from as f64 / (to as f64 + 0.1)),
             Positions::Plain => plain_taps(from, to, from as f64 / to as f64),
             Positions::Smoothed => smoothed_taps(from, to),
@@ -86,6 +103,59 @@ impl Positions {
         let mut all = class;
         all.extend(self.resize(patches, from, to, dim));
         Some(all)
+    }
+}
+
+/// Rotary position embeddings: of every token the cosines and sines that its queries and keys are rotated by.
+///
+/// Number `i` of a head and the one half a head later are a point of a plane. A quarter of the planes turn with the row of the
+/// patch and a quarter with its column, each at a period of its own. The class token and registers are nowhere: they stay as they are.
+#[derive(Clone, Debug)]
+pub(crate) struct Rotary {
+    /// Half the width of a head.
+    pub(crate) half: usize,
+    /// Tokens × half.
+    pub(crate) cosines: Vec<f32>,
+    /// Tokens × half.
+    pub(crate) sines: Vec<f32>,
+}
+
+impl Rotary {
+    /// The base of the periods.
+    const BASE: f64 = 100.0;
+
+    /// Those of a square of `side` patches after `prefix` other tokens; `None` unless a head's width is a multiple of four.
+    pub(crate) fn new(prefix: usize, side: usize, width: usize) -> Option<Self> {
+        if width == 0 || !width.is_multiple_of(4) {
+            return None;
+        }
+        let (half, quarter) = (width / 2, width / 4);
+        let mut angles = vec![0.0; prefix * half];
+        for row in 0..side {
+            for column in 0..side {
+                for at in [row, column] {
+                    // Patches lie between −1 and 1, by their centres.
+                    let place = 2.0 * (at as f64 + 0.5) / side as f64 - 1.0;
+                    let period = |i: usize| Self::BASE.powf(i as f64 / quarter as f64);
+                    angles.extend((0..quarter).map(|i| std::f64::consts::TAU * place / period(i)));
+                }
+            }
+        }
+        Some(Self {
+            half,
+            cosines: angles.iter().map(|angle| angle.cos() as f32).collect(),
+            sines: angles.iter().map(|angle| angle.sin() as f32).collect(),
+        })
+    }
+
+    /// Rotates a head of a token.
+    pub(crate) fn rotate(&self, token: usize, head: &mut [f32]) {
+        let (first, second) = head.split_at_mut(self.half);
+        let cosines = &self.cosines[token * self.half..][..self.half];
+        let sines = &self.sines[token * self.half..][..self.half];
+        for (((a, b), cosine), sine) in first.iter_mut().zip(second).zip(cosines).zip(sines) {
+            (*a, *b) = (*a * cosine - *b * sine, *b * cosine + *a * sine);
+        }
     }
 }
 

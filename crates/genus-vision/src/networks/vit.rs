@@ -1,4 +1,4 @@
-//! Vision transformers: DINO, DINOv2 with or without registers, and their relatives.
+//! Vision transformers: DINO, DINOv2 with or without registers, DINOv3, and their relatives.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,11 +8,9 @@ use burn_tensor::ops::AttentionModuleOptions;
 use burn_tensor::{Device, Tensor as Array, TensorData, activation};
 
 use super::parts::{Linear, Parts};
+use super::positions::Rotary;
 use super::{ArchitectureError, Positions};
 use crate::weights::Tensor;
-
-/// What normalisations add to the variance.
-pub(crate) const EPSILON: f64 = 1e-6;
 
 /// The sizes of a vision transformer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +29,8 @@ pub struct VitShape {
     pub registers: usize,
     /// Whether branches are scaled before they are added.
     pub layer_scale: bool,
+    /// Whether the perceptron of a block is gated: SwiGLU instead of GELU.
+    pub gated: bool,
 }
 
 impl VitShape {
@@ -48,12 +48,15 @@ impl VitShape {
             // A file of n tensors has at most n blocks: no name makes us build millions of them.
             depth: depth.min(tensors.len()),
             heads: heads.unwrap_or((dim / 64).max(1)),
-            hidden: *shape("blocks.0.mlp.fc1.weight")?.first()?,
+            hidden: *shape("blocks.0.mlp.fc1.weight")
+                .or_else(|| shape("blocks.0.mlp.fc1_x.weight"))?
+                .first()?,
             registers: match shape("reg_token") {
                 Some(&[1, registers, _]) => registers,
                 _ => 0,
             },
             layer_scale: tensors.contains_key("blocks.0.ls1.gamma"),
+            gated: tensors.contains_key("blocks.0.mlp.fc1_g.weight"),
         })
     }
 }
@@ -66,6 +69,7 @@ pub(crate) struct Vit {
     pub(crate) embed: Option<Embed>,
     pub(crate) blocks: Vec<Block>,
     pub(crate) norm: Option<Norm>,
+    pub(crate) rotary: Option<Rotary>,
 }
 
 /// From the pixels of an image of one size to tokens.
@@ -84,18 +88,21 @@ pub(crate) struct Embed {
 pub(crate) struct Norm {
     pub(crate) gamma: Array<1>,
     pub(crate) beta: Array<1>,
+    /// What is added to the variance.
+    pub(crate) epsilon: f64,
 }
 
 impl Norm {
-    fn take(parts: &mut Parts, name: &str, dim: usize) -> Self {
+    fn take(parts: &mut Parts, name: &str, dim: usize, epsilon: f64) -> Self {
         Self {
+            epsilon,
             gamma: parts.tensor(&format!("{name}.weight"), [dim]),
             beta: parts.tensor(&format!("{name}.bias"), [dim]),
         }
     }
 
     fn forward(&self, x: Array<3>) -> Array<3> {
-        layer_norm(x, self.gamma.clone(), Some(self.beta.clone()), EPSILON)
+        layer_norm(x, self.gamma.clone(), Some(self.beta.clone()), self.epsilon)
     }
 }
 
@@ -108,6 +115,8 @@ pub(crate) struct Block {
     pub(crate) project: Linear,
     pub(crate) scale1: Option<Array<1>>,
     pub(crate) norm2: Norm,
+    /// Of a gated perceptron, what its inner layer is multiplied by.
+    pub(crate) gate: Option<Linear>,
     pub(crate) widen: Linear,
     pub(crate) narrow: Linear,
     pub(crate) scale2: Option<Array<1>>,
@@ -129,6 +138,14 @@ impl Vit {
         if heads == 0 || !dim.is_multiple_of(heads) {
             return Err(ArchitectureError::Heads { dim, heads });
         }
+        let rotary = match positions {
+            Positions::Rotary => {
+                let rotary = Rotary::new(1 + shape.registers, image / patch, dim / heads);
+                Some(rotary.ok_or(ArchitectureError::Rotary { width: dim / heads })?)
+            }
+            _ => None,
+        };
+        let epsilon = positions.epsilon();
         let embed = match span.start {
             0 => Some(Embed::take(parts, shape, image / patch, positions)?),
             _ => None,
@@ -138,8 +155,9 @@ impl Vit {
             dim,
             heads,
             embed,
-            blocks: span.map(|b| Block::take(parts, b, &shape)).collect(),
-            norm: last.then(|| Norm::take(parts, "norm", dim)),
+            blocks: span.map(|b| Block::take(parts, b, &shape, epsilon)).collect(),
+            norm: last.then(|| Norm::take(parts, "norm", dim, epsilon)),
+            rotary,
         })
     }
 
@@ -152,17 +170,48 @@ impl Vit {
                 Array::from_data(TensorData::new(values.to_vec(), [images, tokens, self.dim]), device)
             }
         };
+        let rotations = self.rotary.as_ref().map(|rotary| Rotations::new(rotary, device));
         for (at, block) in self.blocks.iter().enumerate() {
             // Only the class token leaves the last block of all, so only it goes through most of it.
             let last = self.norm.is_some() && at + 1 == self.blocks.len();
             let wanted = if last { 1 } else { x.dims()[1] };
-            x = block.forward(x, wanted, self.heads);
+            x = block.forward(x, wanted, self.heads, rotations.as_ref());
         }
         if let Some(norm) = &self.norm {
             x = norm.forward(x.slice([0..images, 0..1]));
         }
         let tokens = x.dims()[1];
         x.reshape([images, tokens * self.dim])
+    }
+}
+
+/// The rotations of all tokens as tensors: 1 × 1 × tokens × width.
+struct Rotations {
+    cosines: Array<4>,
+    sines: Array<4>,
+}
+
+impl Rotations {
+    fn new(rotary: &Rotary, device: &Device) -> Self {
+        let (half, tokens) = (rotary.half, rotary.cosines.len() / rotary.half);
+        let table = |values: &[f32]| {
+            // Both numbers of a plane turn by the same angle.
+            let twice = values.chunks_exact(half).flat_map(|row| [row, row].concat()).collect();
+            Array::from_data(TensorData::new(twice, [1, 1, tokens, 2 * half]), device)
+        };
+        Self {
+            cosines: table(&rotary.cosines),
+            sines: table(&rotary.sines),
+        }
+    }
+
+    /// Queries or keys of the first tokens, rotated: images × heads × tokens × width.
+    fn rotate(&self, x: Array<4>) -> Array<4> {
+        let [images, heads, tokens, width] = x.dims();
+        let of_tokens = |table: &Array<4>| table.clone().slice([0..1, 0..1, 0..tokens, 0..width]);
+        let part = |range| x.clone().slice([0..images, 0..heads, 0..tokens, range]);
+        let turned = Array::cat(vec![part(width / 2..width).neg(), part(0..width / 2)], 3);
+        x.clone() * of_tokens(&self.cosines) + turned * of_tokens(&self.sines)
     }
 }
 
@@ -215,26 +264,29 @@ impl Embed {
 }
 
 impl Block {
-    fn take(parts: &mut Parts, number: usize, shape: &VitShape) -> Self {
+    fn take(parts: &mut Parts, number: usize, shape: &VitShape, epsilon: f64) -> Self {
         let VitShape { dim, hidden, .. } = *shape;
         let name = |part: &str| format!("blocks.{number}.{part}");
         let scale = |parts: &mut Parts, part| shape.layer_scale.then(|| parts.tensor(&name(part), [dim]));
         let [query, key_value] = parts.split_linear(&name("attn.qkv"), dim, 3 * dim, dim);
+        let norm1 = Norm::take(parts, &name("norm1"), dim, epsilon);
+        let inner = if shape.gated { "mlp.fc1_x" } else { "mlp.fc1" };
         Self {
-            norm1: Norm::take(parts, &name("norm1"), dim),
+            norm1,
             query,
             key_value,
             project: parts.linear(&name("attn.proj"), &[dim, dim]),
             scale1: scale(parts, "ls1.gamma"),
-            norm2: Norm::take(parts, &name("norm2"), dim),
-            widen: parts.linear(&name("mlp.fc1"), &[hidden, dim]),
+            norm2: Norm::take(parts, &name("norm2"), dim, epsilon),
+            gate: shape.gated.then(|| parts.linear(&name("mlp.fc1_g"), &[hidden, dim])),
+            widen: parts.linear(&name(inner), &[hidden, dim]),
             narrow: parts.linear(&name("mlp.fc2"), &[dim, hidden]),
             scale2: scale(parts, "ls2.gamma"),
         }
     }
 
     /// The first `wanted` tokens after this block.
-    fn forward(&self, x: Array<3>, wanted: usize, heads: usize) -> Array<3> {
+    fn forward(&self, x: Array<3>, wanted: usize, heads: usize, rotations: Option<&Rotations>) -> Array<3> {
         let [images, tokens, dim] = x.dims();
         let width = dim / heads;
         let normed = self.norm1.forward(x.clone());
@@ -259,10 +311,18 @@ impl Block {
                 part.reshape([images, tokens, heads, width]).swap_dims(1, 2)
             })
         };
+        let [query, key] = [query, key].map(|x| match rotations {
+            Some(rotations) => rotations.rotate(x),
+            None => x,
+        });
         let mixed = attention(query, key, value, None, None, AttentionModuleOptions::default());
         let mixed = mixed.swap_dims(1, 2).reshape([images, wanted, dim]);
         let x = first(x) + scaled(self.project.forward(mixed), &self.scale1);
-        let inner = activation::gelu(self.widen.forward(self.norm2.forward(x.clone())));
+        let normed = self.norm2.forward(x.clone());
+        let inner = match &self.gate {
+            Some(gate) => activation::silu(gate.forward(normed.clone())) * self.widen.forward(normed),
+            None => activation::gelu(self.widen.forward(normed)),
+        };
         x + scaled(self.narrow.forward(inner), &self.scale2)
     }
 }

@@ -2,6 +2,7 @@
 """Features of every architecture under every project's names, as PyTorch computes them: features.json.
 
 usage: python3 make_features.py      (pip install torch torchvision timm transformers efficientnet-lite-pytorch numpy)
+       python3 make_features.py --dinov3      only those of DINOv3, into the features.json that is there
        python3 make_features.py --real DIR    features of the real weights in DIR: real_features.json
 
 No weights are stored. Every value of every tensor is a hash of its name and place, scaled; the tests make the same values.
@@ -141,6 +142,8 @@ def cases():
         mlp_ratio=3, image_size=70, patch_size=14, num_register_tokens=4, layer_norm_eps=1e-6, **hidden)
     yield case("transformers, DINOv2 with registers", vit, transformers.Dinov2WithRegistersModel(config), 70, last, hub_name)
 
+    yield from dinov3_cases()
+
     def pooled(m, x):
         for layer in [m.conv1, m.bn1, m.relu, m.maxpool, m.layer1, m.layer2, m.layer3, m.layer4, m.avgpool]:
             x = layer(x)
@@ -178,6 +181,43 @@ def hub_name(name, vit=False):
     return name
 
 
+def dinov3_cases():
+    """Rotary positions, with or without a gate, under all names that projects have for the parts."""
+    from functools import partial
+
+    import transformers
+    from timm.models.eva import Eva
+
+    kind = {"kind": "vit", "heads": 4, "positions": "rotary"}
+    plain = dict(
+        patch_size=16, dynamic_img_size=True, embed_dim=48, depth=3, num_heads=4, mlp_ratio=3, num_classes=0, init_values=1.0,
+        rope_type="dinov3", rope_temperature=100, rope_rotate_half=True, use_rot_pos_emb=True, use_abs_pos_emb=False,
+        num_reg_tokens=4, use_fc_norm=False, norm_layer=partial(torch.nn.LayerNorm, eps=1e-5))
+    gated = dict(swiglu_mlp=True, swiglu_align_to=8, **plain)
+    cls = lambda m, x: m.forward_features(x)[:, 0]
+    last = lambda m, x: m(pixel_values=x).last_hidden_state[:, 0]
+    yield case("timm, DINOv3", kind, Eva(img_size=80, qkv_bias=False, **plain), 80, cls)
+    yield case("timm, DINOv3 with biases", kind, Eva(img_size=64, qkv_bias=True, **plain), 64, cls)
+    yield case("timm, DINOv3 with a gate", kind, Eva(img_size=64, qkv_bias=False, **gated), 64, cls)
+    for gate, eva in [("", plain), (", gated", gated)]:
+        config = transformers.DINOv3ViTConfig(
+            hidden_size=48, num_hidden_layers=3, num_attention_heads=4, intermediate_size=144, num_register_tokens=4,
+            use_gated_mlp=bool(gate), hidden_act="silu" if gate else "gelu")
+        model = transformers.DINOv3ViTModel(config)
+        yield case(f"transformers, DINOv3{gate}", kind, model, 80, last, lambda n: n.replace("model.layer.", "layer."))
+        yield case(f"transformers 5, DINOv3{gate}", kind, model, 80, last)
+        own = [("reg_token", "storage_tokens"), ("gamma_1", "ls1.gamma"), ("gamma_2", "ls2.gamma"),
+               ("mlp.fc1_g.", "mlp.w1."), ("mlp.fc1_x.", "mlp.w2.")] + [("mlp.fc2.", "mlp.w3.")] * bool(gate)
+        model = Eva(img_size=64, qkv_bias=False, **eva)
+        yield case(f"DINOv3's own names{gate}", kind, model, 64, cls, lambda n: replaced(n, own))
+
+
+def replaced(name, pairs):
+    for old, new in pairs:
+        name = name.replace(old, new)
+    return name
+
+
 def entry(file, side, features):
     return {"file": file, "side": side, "features": rounded(features.numpy())}
 
@@ -212,4 +252,11 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--real"]:
         real(sys.argv[2])
     else:
-        json.dump(list(cases()), open(os.path.join(HERE, "features.json"), "w"))
+        path = os.path.join(HERE, "features.json")
+        if sys.argv[1:2] == ["--dinov3"]:
+            made = list(dinov3_cases())
+            names = {case["name"] for case in made}
+            made = [case for case in json.load(open(path)) if case["name"] not in names] + made
+        else:
+            made = list(cases())
+        json.dump(made, open(path, "w"))
