@@ -6,13 +6,27 @@ use std::io::{Cursor, Write};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use genus_data::{TableReader, for_each_cell};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use genus_data::{TableOptions, TableReader, for_each_cell};
 use genus_fuzz::{chosen, folder, fuzz_target, pass_panics_of_parquet, write};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-/// The last is an archive that is made here, so that its checksums are right and changes reach the arrays.
-const FORMATS: [&str; 7] = ["npy", "npz", "safetensors", "csv", "jsonl", "parquet", "npz"];
+/// The archive of the seventh and the compressed text of the last are made here, so that their checksums are right and changes reach
+/// what is in them.
+const FORMATS: [&str; 10] = [
+    "npy",
+    "npz",
+    "safetensors",
+    "csv",
+    "jsonl",
+    "parquet",
+    "npz",
+    "feather",
+    "tsv",
+    "csv.gz",
+];
 
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| folder("table"));
 
@@ -35,12 +49,17 @@ fn archive(bytes: &[u8]) -> Option<Vec<u8>> {
 
 fuzz_target!(init: pass_panics_of_parquet(), |bytes: &[u8]| {
     let Some((which, rest)) = chosen(bytes, FORMATS.len()) else { return };
-    let path = FOLDER.join("table").with_extension(FORMATS[which]);
+    let path = FOLDER.join(format!("table.{}", FORMATS[which]));
     match which {
         6 => match archive(rest) {
             Some(archive) => write(&path, &archive),
             None => return,
         },
+        9 => {
+            let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+            packed.write_all(rest).unwrap();
+            write(&path, &packed.finish().unwrap());
+        }
         _ => write(&path, rest),
     }
     if let Ok(mut reader) = TableReader::open(&path) {
@@ -55,6 +74,6 @@ fuzz_target!(init: pass_panics_of_parquet(), |bytes: &[u8]| {
         }
     }
     if FORMATS[which] != "npz" {
-        let _ = for_each_cell(&path, &["label", "text"], |_, _| true);
+        let _ = for_each_cell(&path, &["label", "text"], &TableOptions::default(), |_, _| true);
     }
 });

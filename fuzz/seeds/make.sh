@@ -18,6 +18,11 @@ for format in npy npz safetensors csv jsonl parquet; do
     done
     number=$((number + 1))
 done
+for file in "$data"/*.feather "$data"/*.arrow; do
+    seed table 7 "$(basename "$file")" < "$file"
+done
+seed table 8 wide.tsv < "$data/wide.tsv"
+seed table 9 semicolons.csv < "$data/semicolons.csv"
 # Three arrays of one length for the archive that the target makes itself.
 for x in f4 fortran integers_i2; do
     { printf '\x00\x00\x00'; cat "$data/$x.npy"; } | seed table 6 "archive_$x"
@@ -34,6 +39,7 @@ printf 'a.jpg\nb/c.png\n' | seed manifest 0 text
 printf 'path,id,label\na.jpg,1,cat\n"b,c.png",2,\n' | seed manifest 1 csv
 printf '{"path": "a.jpg", "id": 1, "label": "cat"}\n' | seed manifest 2 jsonl
 seed manifest 3 parquet < "$data/manifest.parquet"
+seed manifest 4 feather < "$data/manifest.feather"
 for file in "$data"/datasets/*.mat; do
     for choice in 0 9 a; do seed datasets $choice "$(basename "$file")_$choice" < "$file"; done
 done

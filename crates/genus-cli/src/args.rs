@@ -8,7 +8,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use genus::training::Blocks;
-use genus::{CacheChoice, ImageOptions};
+use genus::{CacheChoice, ImageOptions, TableFormat, TableOptions};
 use genus_core::episode::{Half, ShortClasses, Tail};
 use genus_core::projection::Projection;
 use genus_core::{CentreNorm, Prototypes, ranges};
@@ -47,13 +47,25 @@ macro_rules! limits {
     () => {
         "\
 Limits, so that no small file fills the memory; an error names the file and the limit:
-  a row of a table    1,048,576 features; 16 MiB in .csv and .jsonl, and the same for a header
-  a text in a table   256 KiB in .parquet and .npz; 1 GiB for a column of a .npz
-  a page of Parquet   256 MiB
+  a row of a table    1,048,576 features; 16 MiB in .csv, .tsv and .jsonl, and the same for a header
+  a text in a table   256 KiB in .parquet, .feather and .npz; 1 GiB for a column of a .npz
+  a page of Parquet   256 MiB; 1 GiB for those of all features at a time, and for a batch of Arrow
   a table unpacked    1 GiB, or 256 times the size of its file
   a file of ours      64 MiB of text, 256 MiB for a calibration, 4 GiB for other tensors
   an image            --max-file-mb, --max-megapixels; one of more than 16 megapixels at a time
 Whole numbers have a range each. Devices are refused, and a pipe is read once."
+    };
+}
+
+macro_rules! exit_codes {
+    () => {
+        "\
+Exit codes:
+  0    success
+  1    failure; the message says what to do
+  2    the command was not meant like this
+  3    success, but files were skipped: --summary names them
+  130  interrupted (Ctrl-C), 143 terminated (SIGTERM)"
     };
 }
 
@@ -67,7 +79,7 @@ Whole numbers have a range each. Devices are refused, and a pipe is read once."
     version,
     styles = STYLES,
     after_help = examples!(),
-    after_long_help = concat!(examples!(), "\n\n", limits!())
+    after_long_help = concat!(examples!(), "\n\n", exit_codes!(), "\n\n", limits!())
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -100,6 +112,9 @@ pub(crate) struct Global {
     /// No progress and no summary, only errors
     #[arg(long, short, global = true, help_heading = GLOBAL)]
     pub(crate) quiet: bool,
+    /// Write what the run did as JSON: counts, times, what was skipped, how it ended
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL)]
+    pub(crate) summary: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -159,8 +174,8 @@ pub(crate) enum Command {
 ///
 /// The labelled examples come from one place and the pile from another (--support, --query), or both from one table in which
 /// rows without a label are the pile. A place is a folder of images (one folder a class for the examples), a manifest of
-/// images (a table with a column path, or a .txt with a path a line), or a feature file (.npy, .npz, .safetensors, .csv,
-/// .jsonl, .parquet).
+/// images (a table with a column path, or a .txt with a path a line), or a feature file (.npy, .npz, .safetensors, .csv, .tsv,
+/// .jsonl, .parquet, .feather).
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "\
@@ -173,6 +188,7 @@ Examples:
   genus discover --support labelled.npz --query pile.npy
   genus discover --query photos/ --out result
   genus discover table.csv --out result --format parquet
+  genus discover table.tsv --label species --features 'pca*' --unlabelled unknown --unlabelled NA
   genus discover table.jsonl --out result --text caption --truth species
   genus discover table.parquet --calibration base.safetensors
   genus discover table.parquet --method ukc:alpha=1.3 --seed 7
@@ -215,6 +231,8 @@ pub(crate) struct Discover {
     #[command(flatten)]
     pub(crate) second_step: SecondStep,
     #[command(flatten)]
+    pub(crate) tables: TableArgs,
+    #[command(flatten)]
     pub(crate) images: ImageArgs,
     #[command(flatten)]
     pub(crate) output: Output,
@@ -234,7 +252,10 @@ Examples:
   genus assign --taxonomy result --query more.parquet > more.csv
   genus assign --taxonomy result --query more.npy --out sorted --format jsonl
   genus assign --taxonomy result --query more.npy --calibration base.safetensors
-  genus assign --taxonomy result --query today.parquet --grow result > today.csv")]
+  genus assign --taxonomy result --query today.parquet --grow result > today.csv
+  embeddings | genus assign --taxonomy result --query - --input jsonl --format jsonl
+
+With --query - --input jsonl (or csv), every line is answered as it comes.")]
 pub(crate) struct Assign {
     /// The folder of the taxonomy
     #[arg(long, short, value_name = "DIR")]
@@ -252,6 +273,8 @@ pub(crate) struct Assign {
     /// Leave the report out; otherwise report.html in --out and in --grow shows the items
     #[arg(long)]
     pub(crate) no_report: bool,
+    #[command(flatten)]
+    pub(crate) tables: TableArgs,
     #[command(flatten)]
     pub(crate) images: ImageArgs,
     #[command(flatten)]
@@ -273,18 +296,15 @@ genus calibrate [OPTIONS] <FILE|DIR>
     after_help = "\
 Examples:
   genus calibrate birds.npz --split birds.json -o birds.safetensors
-  genus calibrate --features base.parquet
+  genus calibrate base.parquet --label species
   genus calibrate base/ --encoder dinov2-small -o base.safetensors
   genus calibrate --show birds.safetensors
   genus discover --support labelled.npz --query pile.npz --calibration birds.safetensors"
 )]
 pub(crate) struct Calibrate {
     /// Labelled items: a feature file, a folder of images with one folder a class, or a manifest of images
-    #[arg(value_name = "FILE|DIR", required_unless_present_any = ["features", "show"], conflicts_with = "features")]
+    #[arg(value_name = "FILE|DIR", required_unless_present = "show")]
     pub(crate) items: Option<PathBuf>,
-    /// The same by the name that it has in a bench
-    #[arg(long, value_name = "FILE|DIR")]
-    pub(crate) features: Option<PathBuf>,
     /// Class split, JSON {"base": [...], "novel": [...]}; only base classes are learnt from, without it all labelled ones
     #[arg(long, value_name = "FILE")]
     pub(crate) split: Option<PathBuf>,
@@ -292,8 +312,10 @@ pub(crate) struct Calibrate {
     #[arg(long, short, default_value = "calibration.safetensors", value_name = "FILE")]
     pub(crate) out: PathBuf,
     /// Print what is in a calibration instead
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["items", "features", "split", "out"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["items", "split", "out"])]
     pub(crate) show: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tables: TableArgs,
     #[command(flatten)]
     pub(crate) images: ImageArgs,
 }
@@ -318,6 +340,8 @@ pub(crate) struct Embed {
     /// The feature file: .parquet, .npz, .safetensors, .csv or .jsonl
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) columns: ColumnArgs,
     #[command(flatten)]
     pub(crate) options: ImageArgs,
 }
@@ -497,6 +521,59 @@ pub(crate) enum ScheduleName {
     Constant,
 }
 
+/// The heading of the options that matter for tables only.
+const TABLES: &str = "Options for tables";
+
+/// Which columns of a table are what, but for its features.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ColumnArgs {
+    /// The column of labels; by default label, class, target or y
+    #[arg(long, value_name = "COLUMN", help_heading = TABLES)]
+    label: Option<String>,
+    /// The column of ids; by default id, or a path
+    #[arg(long, value_name = "COLUMN", help_heading = TABLES)]
+    id: Option<String>,
+    /// A label that means "no label", as in unknown, NA or ?; may be given several times. An empty one always means it
+    #[arg(long, value_name = "WORD", help_heading = TABLES)]
+    unlabelled: Vec<String>,
+}
+
+impl ColumnArgs {
+    pub(crate) fn options(&self) -> TableOptions {
+        TableOptions {
+            id: self.id.clone(),
+            label: self.label.clone(),
+            unlabelled: self.unlabelled.iter().map(|word| word.trim().to_owned()).collect(),
+            ..TableOptions::default()
+        }
+    }
+}
+
+/// Which columns of a table are what.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct TableArgs {
+    /// The columns of features, as in pca1,pca2 or 'pca*', or one column of lists; by default columns that are numbered from 0 or
+    /// 1, or embedding
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = TABLES)]
+    features: Vec<String>,
+    #[command(flatten)]
+    columns: ColumnArgs,
+    /// The format of tables whose names do not say it: csv, tsv, jsonl, parquet, arrow, npy, npz or safetensors. With it - is a
+    /// table on the standard input
+    #[arg(long, value_name = "FORMAT", help_heading = TABLES)]
+    input: Option<TableFormat>,
+}
+
+impl TableArgs {
+    pub(crate) fn options(&self) -> TableOptions {
+        TableOptions {
+            features: self.features.clone(),
+            format: self.input,
+            ..self.columns.options()
+        }
+    }
+}
+
 /// The heading of the options that matter for images only.
 const IMAGES: &str = "Options for images";
 
@@ -638,12 +715,7 @@ pub(crate) enum BenchCommand {
     #[command(
         after_help = "Examples:\n  genus bench realtime --features cub.npz --split cub.split.json --svg trade-off.svg"
     )]
-    Realtime {
-        #[command(flatten)]
-        bench: EpisodeBench,
-        #[command(flatten)]
-        chart: Chart,
-    },
+    Realtime(EpisodeBench),
     /// Large tasks: cluster a subset, assign the rest
     #[command(
         mut_arg("tail", |arg| arg.hide(true)),
@@ -678,8 +750,6 @@ pub(crate) enum BenchCommand {
         query: Vec<NonZeroUsize>,
         #[command(flatten)]
         episodes: Episodes,
-        #[command(flatten)]
-        chart: Chart,
     },
     /// Piles as people have them: items a class, long tails, bursts, numbers of examples, outliers
     #[command(
@@ -714,8 +784,6 @@ pub(crate) enum BenchCommand {
         /// Values of α
         #[arg(long, value_name = "A,…", value_delimiter = ',', default_values_t = ALPHAS)]
         alpha: Vec<f64>,
-        #[command(flatten)]
-        chart: Chart,
     },
     /// SHC against t
     #[command(after_help = "Examples:\n  genus bench threshold --features cub.npz --threshold 0,1,2,3,4")]
@@ -725,8 +793,6 @@ pub(crate) enum BenchCommand {
         /// Values of t
         #[arg(long, value_parser = ranged::<usize>("threshold"), value_name = "T,…", value_delimiter = ',', default_values_t = THRESHOLDS)]
         threshold: Vec<usize>,
-        #[command(flatten)]
-        chart: Chart,
     },
     /// Several encoders on the same images
     #[command(
@@ -759,6 +825,8 @@ pub(crate) enum BenchCommand {
         #[command(flatten)]
         trial: TrialOptions,
         #[command(flatten)]
+        results: Results,
+        #[command(flatten)]
         image_options: ImageArgs,
         #[command(flatten)]
         episodes: Episodes,
@@ -770,7 +838,9 @@ pub(crate) enum BenchCommand {
     #[command(after_help = "Examples:\n  genus bench plot --features cub.npz --split cub.split.json --out figures")]
     Plot {
         #[command(flatten)]
-        common: BenchCommon,
+        source: BenchSource,
+        #[command(flatten)]
+        trial: TrialOptions,
         /// The folder for the drawings
         #[arg(long, short, value_name = "DIR")]
         out: PathBuf,
@@ -783,6 +853,8 @@ pub(crate) enum BenchCommand {
         /// How points are laid out in the plane
         #[arg(long, default_value_t = Projection::Tsne, value_name = "tsne|pca")]
         projection: Projection,
+        #[command(flatten)]
+        page: PageFile,
     },
     /// Which data sets are on disk, and how many images they have beside the paper's counts
     #[command(after_help = "Examples:\n  genus bench data --data-root /data\n  genus bench data --data cub200")]
@@ -838,9 +910,9 @@ pub(crate) struct PilesBench {
     #[arg(long, value_parser = ranged::<std::num::NonZeroU64>("draws"), default_value = "3", value_name = "N", visible_alias = "episodes")]
     pub(crate) draws: std::num::NonZeroU64,
     #[command(flatten)]
-    pub(crate) run: RunOptions,
+    pub(crate) choice: MethodChoice,
     #[command(flatten)]
-    pub(crate) chart: Chart,
+    pub(crate) results: Results,
 }
 
 /// A pile item by item.
@@ -875,9 +947,9 @@ pub(crate) struct StreamBench {
     #[arg(long, value_parser = ranged::<std::num::NonZeroU64>("draws"), default_value = "1", value_name = "N", visible_alias = "episodes")]
     pub(crate) draws: std::num::NonZeroU64,
     #[command(flatten)]
-    pub(crate) run: RunOptions,
+    pub(crate) choice: MethodChoice,
     #[command(flatten)]
-    pub(crate) chart: Chart,
+    pub(crate) results: Results,
 }
 
 /// Which of the classes are drawn from.
@@ -931,13 +1003,6 @@ pub(crate) struct PaperBench {
     pub(crate) page: PageFile,
 }
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Chart {
-    /// Draw the accuracies into this file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) svg: Option<PathBuf>,
-}
-
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct DataRoot {
     /// The folder that data sets with a name lie in; by default that of GENUS_DATA, or the current one
@@ -968,6 +1033,8 @@ pub(crate) struct BenchCommon {
     pub(crate) source: BenchSource,
     #[command(flatten)]
     pub(crate) trial: TrialOptions,
+    #[command(flatten)]
+    pub(crate) results: Results,
 }
 
 /// The data of a bench.
@@ -990,6 +1057,11 @@ pub(crate) struct BenchSource {
     /// or paper
     #[arg(long, value_name = "DIR|PART")]
     pub(crate) images: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) columns: ColumnArgs,
+    /// The columns of features, as in pca1,pca2 or 'pca*', or one column of lists
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = TABLES)]
+    pub(crate) feature_columns: Vec<String>,
     #[command(flatten)]
     pub(crate) image_options: ImageArgs,
     #[command(flatten)]
@@ -1032,6 +1104,10 @@ impl BenchSource {
             split: self.split.clone(),
             paper_set: self.paper_set.clone(),
             calibration: calibration.map(Path::to_owned),
+            tables: TableOptions {
+                features: self.feature_columns.clone(),
+                ..self.columns.options()
+            },
             embedding: EmbeddingOptions {
                 images: self.image_options.options(),
                 views: self.views.views,
@@ -1053,12 +1129,12 @@ pub(crate) struct TrialOptions {
     #[arg(long, value_parser = ranged::<usize>("outliers"), default_value_t = 0, value_name = "N")]
     pub(crate) outliers: usize,
     #[command(flatten)]
-    pub(crate) run: RunOptions,
+    pub(crate) choice: MethodChoice,
 }
 
-/// What is run, and where the results go.
+/// What is run.
 #[derive(Debug, clap::Args)]
-pub(crate) struct RunOptions {
+pub(crate) struct MethodChoice {
     /// Methods with their parameters, as in shc,ukc:alpha=1.3; by default those of the paper's table and calibrated, which
     /// discover uses
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
@@ -1068,9 +1144,26 @@ pub(crate) struct RunOptions {
     pub(crate) calibration: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) prototypes: PrototypeKind,
+}
+
+/// How often it is run, and where the results go.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Results {
+    /// Run with so many seeds, from --seed on, and give the means over them
+    #[arg(long, value_parser = ranged::<NonZeroUsize>("seeds"), default_value = "1", value_name = "N")]
+    pub(crate) seeds: NonZeroUsize,
     /// Write the results as JSON too
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Write the main table as CSV too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Write the main table for LaTeX too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) latex: Option<PathBuf>,
+    /// Draw the accuracies into this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) page: PageFile,
 }

@@ -9,7 +9,7 @@ use genus::{AssignOptions, CalibrationFile, Inputs, Page};
 use crate::args::{Assign, Global};
 use crate::failure::Failure;
 use crate::progress::Bar;
-use crate::{output, summary};
+use crate::{output, record, summary};
 
 pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
     let start = Instant::now();
@@ -18,11 +18,17 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
     let options = AssignOptions {
         calibration,
         images: args.images.options(),
+        tables: args.tables.options(),
     };
     let mut output = output::open(&args.output, &args.next, &args.query)?;
     let page = match args.no_report {
         true => None,
-        false => Some(Page::new(&Inputs::without_examples(&args.query), None, None)?),
+        false => Some(Page::new(
+            &Inputs::without_examples(&args.query),
+            &options.tables,
+            None,
+            None,
+        )?),
     };
     if let Some(into) = &args.grow {
         return grow(args, into, &options, output, page.as_ref(), progress, global);
@@ -30,6 +36,8 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
     let outcome = genus::assign_into(&args.taxonomy, &args.query, &options, &mut output, &progress)?;
     let saved = outcome.save(output, page.as_ref(), &progress)?;
     drop(progress);
+    record::items(&outcome.taxonomy, &outcome.counts);
+    record::time("sorting", outcome.time);
     if !global.quiet {
         let text = summary::text(&outcome.taxonomy, &outcome.counts, &outcome.how(), start.elapsed());
         say_as_is!("{text}");
@@ -55,6 +63,7 @@ fn grow(
     let [known, waiting, joined] = [outcome.known, outcome.waiting, outcome.joined].map(|count| count as u64);
     let saved = outcome.save(Some(output), page, &progress)?;
     drop(progress);
+    record::items(&taxonomy, &counts);
     if !global.quiet {
         say_as_is!("{}", summary::text(&taxonomy, &counts, &how, start.elapsed()));
         if known > 0 {

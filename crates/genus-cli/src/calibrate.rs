@@ -15,7 +15,7 @@ use crate::progress::Bar;
 use crate::say::print;
 
 pub(crate) fn run(args: &Calibrate, global: &Global) -> Result<(), Failure> {
-    match (&args.show, args.items.as_ref().or(args.features.as_ref())) {
+    match (&args.show, &args.items) {
         (Some(file), _) => show(file),
         (None, Some(items)) => fit(args, items, global),
         (None, None) => Err(Failure::Usage(
@@ -30,6 +30,7 @@ fn fit(args: &Calibrate, items: &Path, global: &Global) -> Result<(), Failure> {
         split: args.split.clone(),
         seed: global.seed,
         images: args.images.options(),
+        tables: args.tables.options(),
     };
     let outcome = genus::calibrate(items, &options, &Bar::new(global))?;
     outcome.write(&args.out)?;

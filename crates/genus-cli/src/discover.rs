@@ -8,7 +8,7 @@ use genus_core::Source as LearntFrom;
 use crate::args::{Discover, Global};
 use crate::failure::Failure;
 use crate::progress::Bar;
-use crate::{output, summary};
+use crate::{output, record, summary};
 
 pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
     let start = Instant::now();
@@ -19,13 +19,16 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
     let page = match output.folder() {
         Some(_) if !args.report.no_report => {
             let (truth, text) = (args.report.truth.as_deref(), args.report.text.as_deref());
-            Some(Page::new(&inputs, truth, text)?)
+            Some(Page::new(&inputs, &options.tables, truth, text)?)
         }
         _ => None,
     };
     let outcome = genus::discover_into(inputs, &options, &mut output, &progress)?;
     let saved = outcome.save(output, page.as_ref(), &progress)?;
     drop(progress);
+    record::items(&outcome.taxonomy, &outcome.counts);
+    record::time("reading", outcome.timings.reading);
+    record::time("sorting", outcome.timings.total - outcome.timings.reading);
     if !global.quiet {
         let how = outcome.how();
         say_as_is!(
@@ -38,6 +41,9 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
         let source = outcome.taxonomy.calibration().map(|calibration| calibration.source());
         if source == Some(LearntFrom::Prior) {
             say!("More examples, or base classes (genus calibrate), make it surer.");
+        }
+        if let Some(truth) = &saved.truth {
+            say!("{}", summary::truth(truth));
         }
     }
     output::say_written(&saved, global);
@@ -80,5 +86,6 @@ fn options(args: &Discover, global: &Global) -> Result<DiscoverOptions, Failure>
         refine: args.second_step.refine,
         centre_norm: args.second_step.centre_norm,
         images: args.images.options(),
+        tables: args.tables.options(),
     })
 }

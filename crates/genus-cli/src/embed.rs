@@ -5,6 +5,13 @@ use crate::failure::Failure;
 use crate::progress::Bar;
 
 pub(crate) fn run(args: &Embed, global: &Global) -> Result<(), Failure> {
-    genus::embed(&args.images, &args.out, &args.options.options(), &Bar::new(global))?;
+    let tables = args.columns.options();
+    genus::embed(
+        &args.images,
+        &args.out,
+        &args.options.options(),
+        &tables,
+        &Bar::new(global),
+    )?;
     Ok(())
 }

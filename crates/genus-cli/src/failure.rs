@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::fs;
 use std::io;
+use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
 use genus::training::TrainingError;
@@ -10,7 +12,7 @@ use genus::{Error, Export, Link, Purpose};
 use genus_core::episode::EpisodeError;
 use genus_core::methods::MethodError;
 use genus_core::{CalibrationError, DiscoverError, TaskError};
-use genus_data::{DataError, ExportError, SortError};
+use genus_data::{ColumnProblem, ColumnRole, DataError, ExportError, SortError};
 use genus_files::FileError;
 use genus_lab::LabError;
 use genus_vision::{HubError, IsaError, LoadError, SpecError};
@@ -22,7 +24,7 @@ pub(crate) enum Failure {
     Usage(String),
     /// The work could not be done: exit code 1.
     Failed(String),
-    /// The user stopped it, and it is in good order: exit code 130.
+    /// The user stopped it, and it is in good order: exit code 130, or 143 for SIGTERM.
     Interrupted(String),
     /// Whoever read the output has gone; that is no failure.
     ReaderLeft,
@@ -33,11 +35,19 @@ impl Failure {
         Failure::Failed(message.into())
     }
 
+    /// What is wrong, for a program.
+    pub(crate) fn message(&self) -> Option<&str> {
+        match self {
+            Failure::Usage(message) | Failure::Failed(message) | Failure::Interrupted(message) => Some(message),
+            Failure::ReaderLeft => None,
+        }
+    }
+
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Usage(_) => 2,
             Failure::Failed(_) => 1,
-            Failure::Interrupted(_) => 130,
+            Failure::Interrupted(_) => crate::signals::code(),
             Failure::ReaderLeft => 0,
         }
     }
@@ -91,21 +101,117 @@ impl From<FileError> for Failure {
     }
 }
 
+/// Where a taxonomy comes from.
+const MAKES_TAXONOMY: &str = "`genus discover … --out DIR` makes the folder that belongs here";
+
 impl From<DataError> for Failure {
     fn from(error: DataError) -> Self {
         match &error {
+            DataError::Columns { path, problem } => of_columns(&error, path, problem),
+            DataError::Read { path, source } if source.kind() == io::ErrorKind::NotFound => not_found(path),
             DataError::Encoders { .. } => Failure::failed(format!(
                 "{error}; embed one of them again with the encoder (and the --precision) of the other"
             )),
-            DataError::NoTaxonomy { .. } => Failure::failed(format!(
-                "{error}; `genus discover … --out DIR` makes the folder that belongs here"
-            )),
+            DataError::NoTaxonomy { path } if path.parent().is_some_and(|folder| !folder.exists()) => {
+                match not_found(path.parent().unwrap_or(path)) {
+                    Failure::Failed(message) if !message.ends_with('?') => {
+                        Failure::failed(format!("{message}; {MAKES_TAXONOMY}"))
+                    }
+                    suggestion => suggestion,
+                }
+            }
+            DataError::NoTaxonomy { .. } => Failure::failed(format!("{error}; {MAKES_TAXONOMY}")),
             _ => match error {
                 DataError::File(error) => error.into(),
                 error => Failure::failed(error.to_string()),
             },
         }
     }
+}
+
+/// What errors call the standard input.
+const STANDARD_INPUT: &str = "the standard input";
+
+/// Which flag says which columns are what.
+fn of_columns(error: &DataError, path: &Path, problem: &ColumnProblem) -> Failure {
+    let flag = |role: &ColumnRole| match role {
+        ColumnRole::Id => "--id COLUMN",
+        ColumnRole::Label => "--label COLUMN",
+        ColumnRole::Features => "--features A,B,…, or --features 'f*' for all columns that begin so",
+    };
+    Failure::failed(match problem {
+        ColumnProblem::Missing { role, .. } | ColumnProblem::Ambiguous { role, .. } => {
+            format!("{error} ({})", flag(role))
+        }
+        ColumnProblem::NoFeatures { .. } => format!("{error} ({})", flag(&ColumnRole::Features)),
+        ColumnProblem::Texts { .. } if path == Path::new(STANDARD_INPUT) => {
+            format!("{error}; a table on the standard input needs its format, as in --input jsonl")
+        }
+        ColumnProblem::Texts { column } => format!(
+            "{error}. For example, after pip install sentence-transformers pandas pyarrow:\n\n{}",
+            embedding(path, column.as_deref())
+        ),
+        _ => error.to_string(),
+    })
+}
+
+/// The lines of Python that make embeddings of texts.
+fn embedding(path: &Path, column: Option<&str>) -> String {
+    let format = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let table = path.with_file_name(format!("{}.parquet", name.split('.').next().unwrap_or_default()));
+    let text = column.unwrap_or("text");
+    let read = match (column, format) {
+        (Some(_), "jsonl" | "ndjson") => format!("pd.read_json({path:?}, lines=True)"),
+        (Some(_), "parquet") => format!("pd.read_parquet({path:?})"),
+        (Some(_), "feather" | "arrow") => format!("pd.read_feather({path:?})"),
+        (Some(_), _) => format!("pd.read_csv({path:?}, sep=None, engine=\"python\")"),
+        (None, _) if path.is_dir() => format!(
+            "pd.DataFrame([(str(f), f.read_text()) for f in pathlib.Path({path:?}).rglob(\"*.txt\")], columns=[\"id\", \"text\"])"
+        ),
+        (None, _) => format!("pd.DataFrame({{\"text\": open({path:?}).read().splitlines()}})"),
+    };
+    let import = if path.is_dir() { "import pathlib, " } else { "import " };
+    format!(
+        "  {import}pandas as pd; from sentence_transformers import SentenceTransformer\n  \
+         table = {read}\n  \
+         table.assign(embedding=list(SentenceTransformer(\"all-MiniLM-L6-v2\").encode(table[{text:?}].tolist()))).to_parquet({table:?})\n\n\
+         Then sort {}, and show its texts with --text {text}",
+        table.display()
+    )
+}
+
+/// A path that is not there, with the nearest that is.
+fn not_found(path: &Path) -> Failure {
+    // The first folder on the way that is missing.
+    let mut missing = path;
+    while let Some(above) = missing.parent().filter(|above| !above.as_os_str().is_empty())
+        && !above.exists()
+    {
+        missing = above;
+    }
+    let nearest = nearest_to(missing);
+    let is_folder = missing != path || nearest.as_deref().is_some_and(Path::is_dir) || path.extension().is_none();
+    let what = if is_folder { "folder" } else { "file" };
+    let nearest = nearest.map_or(String::new(), |nearest| {
+        let below = path.strip_prefix(missing).unwrap_or(Path::new(""));
+        // Joining nothing would add a slash.
+        let meant = if missing == path { nearest } else { nearest.join(below) };
+        format!("; did you mean {}?", meant.display())
+    });
+    Failure::failed(format!("there is no {what} {}{nearest}", missing.display()))
+}
+
+/// The file or folder beside a missing one that is called most like it.
+fn nearest_to(missing: &Path) -> Option<PathBuf> {
+    let name = missing.file_name()?.to_str()?;
+    let folder = missing.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = fs::read_dir(folder.unwrap_or(Path::new("."))).ok()?.flatten();
+    let names: Vec<String> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    let nearest = genus_data::nearest(name, names.iter().map(String::as_str))?;
+    Some(missing.with_file_name(nearest))
 }
 
 impl From<io::Error> for Failure {
@@ -176,6 +282,10 @@ impl From<Error> for Failure {
             }),
             Error::NoBaseClasses { .. } => mended(", or leave out --split to learn from all labelled classes"),
             Error::NoExamples { .. } => mended(&format!("; {WITHOUT_EXAMPLES}")),
+            Error::AllLabelled { odd, .. } => mended(&match odd {
+                Some(word) => format!(", or say that \"{word}\" means that there is none: --unlabelled '{word}'"),
+                None => ", or name words that mean that there is none with --unlabelled WORD".to_owned(),
+            }),
             Error::UnlabelledExample { items, id } => Failure::failed(format!(
                 "{}: item \"{id}\" has no label, and every row of --support needs one; if the file also holds the pile, run \
                  `genus discover {0}`; {WITHOUT_EXAMPLES}",

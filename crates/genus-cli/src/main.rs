@@ -1,7 +1,7 @@
 //! The binary `genus`: arguments, progress, messages, exit codes.
 //!
 //! Data goes to the standard output, everything else to the standard error. Exit codes: 0 success, 1 failure, 2 wrong
-//! usage, 130 interrupted.
+//! usage, 3 success but for files that were skipped, 130 interrupted, 143 terminated.
 
 #[macro_use]
 mod say;
@@ -20,10 +20,13 @@ mod man;
 mod methods;
 mod output;
 mod progress;
+mod record;
+mod signals;
 mod summary;
 mod train;
 
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::{CommandFactory, Parser};
 
@@ -37,31 +40,30 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     quiet_reader_panics();
-    // Half-written files are removed before an interrupt ends the program; a training finishes its step first.
-    let handler = ctrlc::set_handler(|| {
-        if train::interrupt() {
-            return;
-        }
-        let _discarded = genus_files::discard_unfinished();
-        std::process::exit(130);
-    });
-    // A file that may not grow any more is an error of the write, which is dealt with, and no reason to be killed.
-    #[cfg(unix)]
-    let handler = handler.map_err(|e| e.to_string()).and_then(|()| {
-        let noted = std::sync::Arc::default();
-        let registered = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, noted);
-        registered.map(drop).map_err(|e| e.to_string())
-    });
-    if let Err(e) = handler {
+    if let Err(e) = signals::listen() {
         say!("genus: cannot listen for interrupts: {e}");
     }
-    match run(&Args::parse()) {
-        Ok(()) | Err(Failure::ReaderLeft) => ExitCode::SUCCESS,
-        Err(failure) => {
-            say!("{failure}");
-            ExitCode::from(failure.code())
-        }
+    let args = Args::parse();
+    if let Some(path) = &args.global.summary {
+        record::will_go_to(path);
     }
+    let start = Instant::now();
+    let result = run(&args);
+    record::time("total", start.elapsed());
+    let (mut code, failure) = match result {
+        Ok(()) => (record::code(), None),
+        Err(failure) => (failure.code(), Some(failure)),
+    };
+    if let Some(failure) = failure.as_ref().filter(|failure| failure.message().is_some()) {
+        say!("{failure}");
+    }
+    if let Some(path) = &args.global.summary
+        && let Err(failure) = record::write(path, code, failure.as_ref())
+    {
+        say!("{failure}");
+        code = failure.code();
+    }
+    ExitCode::from(code)
 }
 
 /// Keeps panics that `genus-data` turns into errors from the screen: those of the Parquet decoder on damaged files.

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
-use genus::text::thousands;
+use genus::text::{plural, thousands};
 use genus::{Destination, NextSteps, Output, OutputOptions, Saved};
 use genus_data::Format;
 
@@ -59,7 +59,8 @@ pub(crate) fn say_next_steps(saved: &Saved, global: &Global) {
         return;
     }
     if let Some((files, folder)) = &saved.sorted {
-        let line = format!("{} files sorted into {}", thousands(*files), folder.display());
+        let word = plural(*files, "file", "files");
+        let line = format!("{} {word} sorted into {}", thousands(*files), folder.display());
         say!("{}", printable(&line));
     }
     for export in &saved.exports {

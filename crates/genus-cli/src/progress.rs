@@ -3,12 +3,13 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use genus::text::thousands;
+use genus::text::{plural, thousands};
 use genus::{Length, Note, Progress, Skipped};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::Global;
 use crate::failure::printable;
+use crate::record;
 
 /// How many unusable images are named one by one.
 const NAMED: usize = 10;
@@ -89,15 +90,50 @@ impl Progress for Bar {
         match note {
             // Said even when nothing else is: they are missing from the result.
             Note::Skipped(skipped) => {
+                record::skipped(skipped);
                 for Skipped { path, reason } in skipped.iter().take(NAMED) {
                     let path = path.display().to_string();
                     self.say_always(&format!("skipped {}: {}", printable(&path), printable(reason)));
                 }
                 if skipped.len() > NAMED {
                     let count = thousands(skipped.len() as u64);
-                    self.say_always(&format!("skipped {count} images in all"));
+                    self.say_always(&format!("skipped {count} files in all"));
                 }
             }
+            Note::Unsupported(formats) => {
+                record::unsupported(formats);
+                for (ending, &count) in *formats {
+                    let ending = printable(ending);
+                    self.say_always(&format!(
+                        "{} .{ending} {} left out: convert {} with magick mogrify -format jpg *.{ending} (ImageMagick)",
+                        thousands(count),
+                        plural(count, "file was", "files were"),
+                        plural(count, "it", "them"),
+                    ));
+                }
+            }
+            &Note::DoubtfulExamples { images } => self.say(&format!(
+                "{} {} left out: a best guess is no example",
+                thousands(images),
+                plural(images, "image in unsure/ was", "images in unsure/ were")
+            )),
+            Note::ColumnsLeftOut { table, columns } => {
+                let names: Vec<&str> = columns.iter().take(NAMED).map(String::as_str).collect();
+                let more = match columns.len().saturating_sub(NAMED) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                self.say(&printable(&format!(
+                    "{}: left out {}{more}; --features, --label and --id say which columns are what",
+                    table.display(),
+                    names.join(", ")
+                )));
+            }
+            &Note::OddLabel { label, examples } => self.say(&printable(&format!(
+                "{} {} of a class called \"{label}\"; if it means that the class is not known, say --unlabelled \"{label}\"",
+                thousands(examples),
+                plural(examples, "example is", "examples are")
+            ))),
             Note::NotRemembered(error) => self.say_always(&format!("these features are not remembered: {error}")),
             Note::DataSet { title, note } => self.say(&format!("{title}: {note}")),
             Note::TwoStep { items, subset } => self.say(&format!(
@@ -113,12 +149,16 @@ impl Progress for Bar {
                 isa,
                 seconds,
             } => {
+                if view.is_none() {
+                    record::embedded(images);
+                }
                 let how = match recalled {
                     0 => format!("{:.1} images/s", images as f64 / seconds.max(1e-9)),
                     all if all == images => "all from the cache".to_owned(),
                     some => format!("{} from the cache", thousands(some)),
                 };
-                let what = view.map_or("images".to_owned(), |view| format!("view {} of images", view + 1));
+                let word = plural(images, "image", "images");
+                let what = view.map_or(word.to_owned(), |view| format!("view {} of images", view + 1));
                 self.say(&format!(
                     "{} {what} embedded with {encoder} on {isa} in {seconds:.1} s ({how})",
                     thousands(images)

@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 use genus::Counts;
 use genus::text::{plural, thousands};
 use genus_core::{Kind, Taxonomy};
+use genus_report::Truth;
 
 /// Categories listed before the rest is summed up.
 const LISTED: usize = 24;
@@ -92,12 +93,30 @@ pub(crate) fn text(taxonomy: &Taxonomy, counts: &Counts, how: &str, time: Durati
         let items: u64 = counts.items[listed..].iter().sum();
         let _ = writeln!(
             text,
-            "  … and {} more with {} items",
+            "  … and {} more with {} {}",
             entries.len() - listed,
-            thousands(items)
+            thousands(items),
+            plural(items, "item", "items")
         );
     }
     text
+}
+
+/// How right a result is, in a line.
+pub(crate) fn truth(truth: &Truth) -> String {
+    let accuracy = truth.accuracy();
+    let percent = |share: f64| match share.is_nan() {
+        true => "–".to_owned(),
+        false => format!("{:.1} %", 100.0 * share),
+    };
+    format!(
+        "By the truth about {} {}: {} right, {} of known classes, {} of new ones",
+        thousands(truth.judged() as u64),
+        plural(truth.judged() as u64, "item", "items"),
+        percent(accuracy.all),
+        percent(accuracy.old),
+        percent(accuracy.new)
+    )
 }
 
 /// The colour of known and new things everywhere.

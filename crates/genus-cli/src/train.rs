@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
+use genus::Skipped;
 use genus::text::thousands;
 use genus::training::{Blocks, Objective, Schedule, Step, Training, TrainingSettings, Validation, Watcher};
 use genus_core::episode::ShortClasses;
@@ -13,6 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::args::{Global, ObjectiveName, ScheduleName, Statistics, Train, of_paper};
 use crate::failure::Failure;
 use crate::progress::Bar;
+use crate::record;
 
 /// What an interrupt means at the moment.
 static STATE: AtomicU8 = AtomicU8::new(IDLE);
@@ -224,6 +226,10 @@ impl Watcher for Screen {
 
     fn skipped(&mut self, path: &Path, reason: &str) {
         self.skipped += 1;
+        record::skipped(&[Skipped {
+            path: path.to_owned(),
+            reason: reason.to_owned(),
+        }]);
         if self.skipped <= 10 {
             // Said even when nothing else is: they are missing from the training.
             say!("skipped {}: {reason}", path.display());

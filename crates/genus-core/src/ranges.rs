@@ -61,6 +61,7 @@ pub const RANGES: &[Range] = &[
     most("query", 1_000_000),
     most("refine", 1_000_000),
     most("restarts", 10_000),
+    most("seeds", 1_000),
     most("shot", 1_000_000),
     most("size", 2048),
     most("subset", 100_000_000),

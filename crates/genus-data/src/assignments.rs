@@ -174,6 +174,16 @@ impl AssignmentWriter {
         self.encoder.write(&row).map_err(|e| DataError::write(&self.target, e))
     }
 
+    /// Hands on what was written so far, for whoever reads it meanwhile. Of Parquet nothing can be read before its end.
+    pub fn flush(&mut self) -> Result<(), DataError> {
+        let flushed = match &mut self.encoder {
+            Encoder::Csv(writer) => writer.flush(),
+            Encoder::Jsonl(out) => out.flush(),
+            Encoder::Parquet(_) => Ok(()),
+        };
+        flushed.map_err(|e| DataError::write(&self.target, e))
+    }
+
     /// Writes what is still held back and, when writing into a file, lets it appear.
     pub fn finish(self) -> Result<(), DataError> {
         match self.encoder.finish().map_err(|e| DataError::write(&self.target, e))? {

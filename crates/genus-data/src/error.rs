@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use genus_files::FileError;
 use thiserror::Error;
 
+use crate::table::ColumnProblem;
+
 /// Where in a file something stands, counted from one as editors and people do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -46,7 +48,7 @@ pub enum DataError {
     /// A feature file whose name says nothing about its format.
     #[error(
         "cannot tell the format of {} from its name; feature files end in .npy, .npz, .safetensors, .csv, \
-         .jsonl, .ndjson or .parquet",
+         .tsv, .jsonl, .csv.gz, .tsv.gz, .jsonl.gz, .parquet, .feather or .arrow",
         path.display()
     )]
     UnknownFormat {
@@ -70,6 +72,14 @@ pub enum DataError {
         place: Place,
         /// What is wrong and what to do about it.
         problem: String,
+    },
+    /// A table of which it is not clear which columns are what.
+    #[error("{}: {problem}", path.display())]
+    Columns {
+        /// The file.
+        path: PathBuf,
+        /// What is not clear.
+        problem: ColumnProblem,
     },
     /// A folder that is not that of a taxonomy.
     #[error("{}: there is no such file", path.display())]

@@ -2,7 +2,7 @@
 
 mod manifest;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -10,15 +10,24 @@ use std::path::{Component, Path, PathBuf};
 use std::vec;
 
 use crate::error::DataError;
+use crate::sorting::UNSURE;
 use crate::table::extension;
+use crate::table::source::STANDARD_INPUT;
+use crate::table::{ColumnProblem, TableOptions};
 use genus_files::{RawPixels, is_shortage};
-pub use manifest::{ManifestFormat, list_manifest, read_manifest};
+pub use manifest::{list_manifest, read_list};
 
 /// How the names of images end.
 const EXTENSIONS: [&str; 10] = ["jpg", "jpeg", "jpe", "jfif", "png", "webp", "gif", "bmp", "tif", "tiff"];
 
-/// The name that stands for the standard input.
-const STANDARD_INPUT: &str = "-";
+/// How the names of pictures end that cannot be read.
+const UNSUPPORTED: [&str; 22] = [
+    "heic", "heif", "avif", "jxl", "jp2", "psd", "svg", "tga", "dds", "exr", "hdr", // Raw files of cameras.
+    "arw", "cr2", "cr3", "dng", "nef", "orf", "pef", "raf", "raw", "rw2", "srw",
+];
+
+/// How the names of texts end.
+const TEXTS: [&str; 4] = ["txt", "md", "pdf", "docx"];
 
 /// An image that is not opened yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,23 +49,44 @@ pub struct ImageList {
     pub items: Vec<ImageItem>,
     /// What could not be listed, and why.
     pub skipped: Vec<(PathBuf, String)>,
+    /// Pictures of formats that cannot be read.
+    pub unsupported: Vec<PathBuf>,
+}
+
+impl ImageList {
+    /// How many pictures there are of each format that cannot be read, by how their names end.
+    pub fn unsupported(&self) -> BTreeMap<String, u64> {
+        let mut counts = BTreeMap::new();
+        for path in &self.unsupported {
+            let ending = path.extension().unwrap_or_default().to_string_lossy().into_owned();
+            *counts.entry(ending).or_default() += 1;
+        }
+        counts
+    }
 }
 
 /// Whether a path given as input means images rather than a feature file: a folder, an image, a `.txt` file, `-` for the
-/// standard input, or a `.csv`, `.jsonl` or `.parquet` file that has a column of paths and no features.
-pub fn is_image_source(path: impl AsRef<Path>) -> Result<bool, DataError> {
+/// standard input where nothing is said of its format, or a table that has a column of paths and no features.
+pub fn is_image_source(path: impl AsRef<Path>, options: &TableOptions) -> Result<bool, DataError> {
     let path = path.as_ref();
-    if path.as_os_str() == STANDARD_INPUT || path.is_dir() || has_image_extension(path) {
+    if path.as_os_str() == STANDARD_INPUT {
+        return Ok(options.format.is_none());
+    }
+    if path.is_dir() || has_image_extension(path) {
         return Ok(true);
     }
-    manifest::is_manifest(path)
+    manifest::is_manifest(path, options)
 }
 
 /// Lists the images of a folder or a manifest, or the one image, whichever the path is.
-pub fn list_images(path: impl AsRef<Path>) -> Result<ImageList, DataError> {
+pub fn list_images(path: impl AsRef<Path>, options: &TableOptions) -> Result<ImageList, DataError> {
     let path = path.as_ref();
     if path.as_os_str() != STANDARD_INPUT && path.is_dir() {
-        list_folder(path)
+        let mut list = list_folder(path)?;
+        for item in &mut list.items {
+            item.label = options.labelled(item.label.take());
+        }
+        Ok(list)
     } else if has_image_extension(path) {
         Ok(ImageList {
             items: vec![ImageItem {
@@ -65,33 +95,39 @@ pub fn list_images(path: impl AsRef<Path>) -> Result<ImageList, DataError> {
                 label: None,
                 pixels: None,
             }],
-            skipped: Vec::new(),
+            ..ImageList::default()
         })
     } else {
-        list_manifest(path)
+        list_manifest(path, options)
     }
 }
 
 /// Lists all images below a folder, sorted by the bytes of their names, folder by folder.
 ///
 /// An image in a sub-folder has the name of the first folder below the root as its label, one in the root has none.
-/// What is hidden is left out; links are followed, but not in circles.
+/// So has one that was sorted with doubt (`unsure/CATEGORY/IMAGE`). What is hidden is left out; links are followed, but not in
+/// circles.
 pub fn list_folder(path: impl AsRef<Path>) -> Result<ImageList, DataError> {
     let root = path.as_ref();
-    let list = walk(root)?;
-    if list.items.is_empty() {
-        return Err(no_images(root, &list.skipped));
+    let (list, texts) = walk_counting_texts(root)?;
+    match list.items.is_empty() {
+        true => Err(no_images(root, &list, texts)),
+        false => Ok(list),
     }
-    Ok(list)
 }
 
 /// All images below a folder as [`list_folder`] lists them, be there any or none.
 pub(crate) fn walk(root: &Path) -> Result<ImageList, DataError> {
+    Ok(walk_counting_texts(root)?.0)
+}
+
+/// The same with the number of files that are texts.
+fn walk_counting_texts(root: &Path) -> Result<(ImageList, u64), DataError> {
     let failed = |source| DataError::Read {
         path: root.to_owned(),
         source,
     };
-    let mut list = ImageList::default();
+    let (mut list, mut texts) = (ImageList::default(), 0);
     let first = Folder::open(root, &mut list.skipped).map_err(failed)?;
     let mut ids = HashSet::new();
     // The folders from the root down to where the walk is.
@@ -131,9 +167,14 @@ pub(crate) fn walk(root: &Path) -> Result<ImageList, DataError> {
             } else {
                 skip("not a regular file".to_owned());
             }
+        } else if found.is_file() {
+            match UNSUPPORTED.contains(&extension(&entry).as_str()) {
+                true => list.unsupported.push(entry),
+                false => texts += u64::from(TEXTS.contains(&extension(&entry).as_str())),
+            }
         }
     }
-    Ok(list)
+    Ok((list, texts))
 }
 
 /// A folder being walked.
@@ -184,10 +225,10 @@ fn item(root: &Path, path: PathBuf, ids: &mut HashSet<String>) -> ImageItem {
     while !ids.insert(id.clone()) {
         id.push('%');
     }
-    let label = if names.len() > 1 {
-        names.into_iter().next()
-    } else {
-        None
+    let is_doubtful = names.len() > 2 && names[0] == UNSURE;
+    let label = match names.len() > 1 && !is_doubtful {
+        true => names.into_iter().next(),
+        false => None,
     };
     ImageItem {
         id,
@@ -210,9 +251,17 @@ pub(crate) fn readable(name: &OsStr) -> String {
     text
 }
 
-fn no_images(root: &Path, skipped: &[(PathBuf, String)]) -> DataError {
+fn no_images(root: &Path, list: &ImageList, texts: u64) -> DataError {
+    if texts > 0 && list.unsupported.is_empty() && list.skipped.is_empty() {
+        let problem = ColumnProblem::Texts { column: None };
+        let path = root.to_owned();
+        return DataError::Columns { path, problem };
+    }
     let mut problem = format!("no images in it; files that end in .{} count", EXTENSIONS.join(", ."));
-    if let Some((path, reason)) = skipped.first() {
+    for (ending, count) in list.unsupported() {
+        problem += &format!("; there are {count} that end in .{ending}, convert them to .jpg");
+    }
+    if let Some((path, reason)) = list.skipped.first() {
         problem += &format!("; {} could not be listed: {reason}", path.display());
     }
     DataError::Malformed {

@@ -1,7 +1,7 @@
 //! Disk to features and back.
 //!
-//! [`read_table`] reads a feature file of any supported format (`.npy`, `.npz`, `.safetensors`, `.csv`, `.jsonl`,
-//! `.parquet`) into ids, labels and a matrix; [`TableReader`] does the same block by block for files larger than
+//! [`read_table`] reads a feature file of any supported format (`.npy`, `.npz`, `.safetensors`, `.csv`, `.tsv`,
+//! `.jsonl`, `.parquet`, `.feather`) into ids, labels and a matrix; [`TableReader`] does the same block by block for files larger than
 //! memory, and [`FeatureWriter`] writes what they read. A feature file may say which encoder made its features;
 //! [`same_encoder`] tells whether two files go together. [`Split`] says which classes are known and which are new, and
 //! [`AssignmentWriter`] writes what became of every item. Taxonomies and calibrations are written and read whole.
@@ -48,14 +48,13 @@ pub use digits::{Digits, digits};
 pub use emoji::{Emoji, emoji};
 pub use error::{DataError, Place};
 pub use exports::{Export, ExportError, Exported};
-pub use images::{
-    ImageItem, ImageList, ManifestFormat, is_image_source, list_folder, list_images, list_manifest, read_manifest,
-};
+pub use images::{ImageItem, ImageList, is_image_source, list_folder, list_images, list_manifest, read_list};
 pub use items::{ItemKey, KnownItem, KnownItems};
 pub use sorting::{Link, SortError, SortedItem, Sorting};
 pub use split::{ResolvedSplit, Split};
 pub use table::{
-    FeatureWriter, Table, TableFile, TableReader, for_each_cell, panic_is_caught, read_table, same_encoder,
+    ColumnProblem, ColumnRole, FeatureWriter, ParseTableFormatError, Table, TableFile, TableFormat, TableOptions,
+    TableReader, for_each_cell, nearest, panic_is_caught, read_table, read_table_with, same_encoder,
 };
 pub use taxonomy::{
     Beside, EncoderRecord, Growing, GrowingTaxonomy, Growth, Origin, TaxonomyFolder, read_growing, read_taxonomy,

@@ -20,7 +20,7 @@ use crate::images::readable;
 use genus_files::{AtomicFile, FileError};
 
 /// The folder of the items whose category is only the best guess.
-const UNSURE: &str = "unsure";
+pub(crate) const UNSURE: &str = "unsure";
 /// The longest name that is taken over as it is, in bytes; file systems allow 255.
 const LONGEST: usize = 200;
 /// Names in the sorted folder that are not for categories.

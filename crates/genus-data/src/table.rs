@@ -4,21 +4,25 @@
 //! them.
 
 mod arrays;
-mod column;
-pub(crate) mod csv;
+mod arrow;
+pub(crate) mod batch;
+pub(crate) mod cells;
+pub(crate) mod columns;
+mod csv;
 mod element;
 mod encoder;
-pub(crate) mod jsonl;
-pub(crate) mod label;
+pub(crate) mod format;
+mod jsonl;
+mod label;
 pub(crate) mod limits;
 pub(crate) mod lines;
 mod npy;
 mod npz;
-pub(crate) mod parquet;
-pub use parquet::panic_is_caught;
-pub(crate) mod rows;
+mod parquet;
+mod rows;
 mod safetensors;
 pub(crate) mod source;
+pub(crate) mod text;
 mod writer;
 
 use std::collections::BTreeSet;
@@ -31,8 +35,11 @@ use std::path::Path;
 use genus_core::{FeatureError, Features};
 
 use crate::error::{DataError, Place};
-pub use column::for_each_cell;
+pub use batch::panic_is_caught;
+pub use cells::for_each_cell;
+pub use columns::{ColumnProblem, ColumnRole, TableOptions, nearest};
 pub use encoder::same_encoder;
+pub use format::{ParseTableFormatError, TableFormat};
 use genus_files::refuse_device;
 use limits::{Growth, check_features};
 use source::{Block, Origin, Source};
@@ -94,11 +101,18 @@ pub struct TableFile {
     pub class_names: Option<Vec<String>>,
     /// Which encoder made its features, when it says so.
     pub encoder: Option<String>,
+    /// Columns that somebody might have meant as features; see [`TableReader::left_out`].
+    pub left_out: Vec<String>,
 }
 
-/// Reads a whole feature file; two rows with the same id are an error.
+/// Reads a whole feature file whose names say which of its columns are what; two rows with the same id are an error.
 pub fn read_table(path: impl AsRef<Path>) -> Result<TableFile, DataError> {
-    let mut reader = TableReader::open(path)?;
+    read_table_with(path, &TableOptions::default())
+}
+
+/// Reads a whole feature file of which something is said.
+pub fn read_table_with(path: impl AsRef<Path>, options: &TableOptions) -> Result<TableFile, DataError> {
+    let mut reader = TableReader::open_with(path, options)?;
     reader.seen.limit = usize::MAX;
     // A format that knows its size is read in one block, straight into the final matrix.
     let block = match reader.rows() {
@@ -112,6 +126,7 @@ pub fn read_table(path: impl AsRef<Path>) -> Result<TableFile, DataError> {
     }
     let class_names = reader.class_names().map(<[_]>::to_vec);
     let encoder = reader.encoder().map(str::to_owned);
+    let left_out = reader.left_out().to_vec();
     let Some(mut table) = reader.next_block(block)? else {
         return Err(DataError::NoRows {
             path: reader.path().to_owned(),
@@ -132,6 +147,7 @@ pub fn read_table(path: impl AsRef<Path>) -> Result<TableFile, DataError> {
         table,
         class_names,
         encoder,
+        left_out,
     })
 }
 
@@ -146,6 +162,7 @@ pub fn read_table(path: impl AsRef<Path>) -> Result<TableFile, DataError> {
 pub struct TableReader {
     origin: Origin,
     source: Box<dyn Source>,
+    options: TableOptions,
     rows_read: u64,
     seen: SeenIds,
     growth: Growth,
@@ -155,28 +172,42 @@ pub struct TableReader {
 impl TableReader {
     /// Opens a feature file, of the format that its extension says, and reads its header.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, DataError> {
+        Self::open_with(path, &TableOptions::default())
+    }
+
+    /// Opens a feature file of which something is said. The path `-` is the standard input, whose format is said too and is a
+    /// text; its blocks end where the next row is not at hand.
+    pub fn open_with(path: impl AsRef<Path>, options: &TableOptions) -> Result<Self, DataError> {
         let path = path.as_ref();
         let origin = Origin::new(path);
-        type Opener = fn(Origin, File) -> Result<Box<dyn Source>, DataError>;
-        let open: Opener = match extension(path).as_str() {
-            "npy" => npy::open,
-            "npz" => npz::open,
-            "safetensors" => safetensors::open,
-            "csv" => csv::open,
-            "jsonl" | "ndjson" => jsonl::open,
-            "parquet" => parquet::open,
-            // A directory of any name is better called that.
+        let format = match TableFormat::of(path).or(options.format) {
+            Some(format) if format.is_text() || !origin.is_standard_input() => format,
+            // A directory of any name is better called that, and what is not there, missing.
             _ if path.is_dir() => return Err(DataError::Directory { path: path.to_owned() }),
-            _ => return Err(DataError::UnknownFormat { path: path.to_owned() }),
+            _ if !origin.is_standard_input() && !path.exists() => {
+                return Err(origin.io(std::io::ErrorKind::NotFound.into()));
+            }
+            _ => return Err(DataError::UnknownFormat { path: origin.path }),
         };
-        let file = File::open(path).map_err(|e| origin.io(e))?;
-        let found = file.metadata().map_err(|e| origin.io(e))?;
-        if found.is_dir() {
-            return Err(DataError::Directory { path: path.to_owned() });
-        }
-        // A device may have no end.
-        refuse_device(&found).map_err(|e| origin.io(e))?;
-        let source = open(origin.clone(), file)?;
+        let file = || {
+            let file = File::open(path).map_err(|e| origin.io(e))?;
+            let found = file.metadata().map_err(|e| origin.io(e))?;
+            if found.is_dir() {
+                return Err(DataError::Directory { path: path.to_owned() });
+            }
+            // A device may have no end.
+            refuse_device(&found).map_err(|e| origin.io(e))?;
+            Ok(file)
+        };
+        let source = match format {
+            TableFormat::Npy => npy::open(origin.clone(), file()?),
+            TableFormat::Npz => npz::open(origin.clone(), file()?, options),
+            TableFormat::Safetensors => safetensors::open(origin.clone(), file()?, options),
+            TableFormat::Csv | TableFormat::Tsv => csv::open(origin.clone(), format, options),
+            TableFormat::Jsonl => jsonl::open(origin.clone(), options),
+            TableFormat::Parquet => parquet::open(origin.clone(), file()?, options),
+            TableFormat::Arrow => arrow::open(origin.clone(), file()?, options),
+        }?;
         if source.rows() == Some(0) {
             return Err(DataError::NoRows { path: path.to_owned() });
         }
@@ -188,6 +219,7 @@ impl TableReader {
             growth: Growth::of(&origin),
             origin,
             source,
+            options: options.clone(),
             rows_read: 0,
             seen: SeenIds::new(REMEMBERED_IDS),
             finished: false,
@@ -204,7 +236,7 @@ impl TableReader {
         self.source.dim()
     }
 
-    /// The number of rows in the file, when its format says so up front: all but CSV and JSONL.
+    /// The number of rows in the file, when its format says so up front: all but texts and Arrow.
     pub fn rows(&self) -> Option<u64> {
         self.source.rows()
     }
@@ -217,6 +249,12 @@ impl TableReader {
     /// Which encoder made the features, when the file says so; all rows of a file are of one encoder.
     pub fn encoder(&self) -> Option<&str> {
         self.source.encoder()
+    }
+
+    /// Columns that are neither features nor ids nor labels, though somebody might have meant them so: all of them where a table
+    /// has a column a feature; else texts where no column has the labels that are looked for.
+    pub fn left_out(&self) -> &[String] {
+        self.source.left_out()
     }
 
     /// The next rows: at least one and at most `max_rows`, or `None` at the end of the file. A `max_rows` of zero
@@ -275,6 +313,7 @@ impl TableReader {
         }
         let ids = ids.unwrap_or_else(|| (first..first + rows as u64).map(|row| row.to_string()).collect());
         labels.resize(rows, None);
+        let labels = labels.into_iter().map(|label| self.options.labelled(label)).collect();
 
         for (row, values) in values.chunks_exact(dim).enumerate() {
             match largest_magnitude(values) {

@@ -12,8 +12,8 @@ fn refused_golden(name: &str) -> String {
 #[test]
 fn not_finite_values_are_refused_in_every_format() {
     for (value, shown) in [("nan", "NaN"), ("inf", "inf"), ("-inf", "-inf"), ("1e39", "inf")] {
-        let text = format!("id,label,width,height\na,,1,2\nb,,3,{value}\n");
-        assert_mentions(&refusal("f.csv", text), &["line 3", "id \"b\"", "\"height\"", shown]);
+        let text = format!("id,label,f0,f1\na,,1,2\nb,,3,{value}\n");
+        assert_mentions(&refusal("f.csv", text), &["line 3", "id \"b\"", "\"f1\"", shown]);
     }
     assert_mentions(
         &refusal("f.jsonl", "{\"embedding\":[1,2]}\n\n{\"embedding\":[1,1e39]}\n"),
@@ -44,7 +44,7 @@ fn not_finite_values_are_refused_in_every_format() {
 #[test]
 fn rows_of_zeros_are_refused_in_every_format() {
     assert_mentions(
-        &refusal("f.csv", "id,a,b\nx,1,2\ny,0,-0\n"),
+        &refusal("f.csv", "id,f0,f1\nx,1,2\ny,0,-0\n"),
         &["line 3", "id \"y\"", "zero", "remove"],
     );
     assert_mentions(&refusal("f.jsonl", "{\"embedding\":[0,0]}"), &["line 1", "zero"]);
@@ -74,7 +74,7 @@ fn rows_of_different_length_are_refused() {
     }
     assert_mentions(&refusal("f.csv", "embedding\n1 2\n1\n"), &["line 3", "1 features", "2"]);
     assert_mentions(
-        &refusal("f.csv", "a,b\n1,2\n1,2,3\n"),
+        &refusal("f.csv", "f0,f1\n1,2\n1,2,3\n"),
         &["line 3", "3 cells", "2 columns"],
     );
     assert_mentions(&refused_golden("ragged.parquet"), &["row 4", "2 features", "3"]);
@@ -83,7 +83,7 @@ fn rows_of_different_length_are_refused() {
 #[test]
 fn duplicate_ids_are_refused_with_both_rows() {
     assert_mentions(
-        &refusal("f.csv", "id,a\nx,1\ny,2\nx,3\n"),
+        &refusal("f.csv", "id,f0\nx,1\ny,2\nx,3\n"),
         &["line 2", "line 4", "\"x\""],
     );
     assert_mentions(
@@ -107,7 +107,7 @@ fn duplicate_ids_are_found_across_blocks() {
 fn only_a_whole_file_is_searched_for_duplicates_beyond_a_million_rows() {
     let rows = (1 << 20) + 2;
     let lines = (0..rows).map(|row| format!("{},1\n", row.min(rows - 2)));
-    let (_folder, path) = common::file("f.csv", format!("id,a\n{}", lines.collect::<String>()));
+    let (_folder, path) = common::file("f.csv", format!("id,f0\n{}", lines.collect::<String>()));
     let message = message(read_table(&path), "f.csv");
     assert_mentions(&message, &["line 1048578", "line 1048579", "\"1048576\""]);
     let mut reader = genus_data::TableReader::open(&path).unwrap();
@@ -120,7 +120,7 @@ fn only_a_whole_file_is_searched_for_duplicates_beyond_a_million_rows() {
 
 #[test]
 fn after_an_error_the_reader_is_at_its_end() {
-    let (_folder, path) = common::file("f.csv", "a\n1\nx\n3\n");
+    let (_folder, path) = common::file("f.csv", "f0\n1\nx\n3\n");
     let mut reader = genus_data::TableReader::open(&path).unwrap();
     assert_eq!(reader.next_block(1).unwrap().unwrap().len(), 1);
     assert!(reader.next_block(1).is_err());
@@ -129,7 +129,7 @@ fn after_an_error_the_reader_is_at_its_end() {
 
 #[test]
 fn ids_are_for_all_rows_or_none() {
-    assert_mentions(&refusal("f.csv", "id,a\nx,1\n,2\n"), &["line 3", "id is empty"]);
+    assert_mentions(&refusal("f.csv", "id,f0\nx,1\n,2\n"), &["line 3", "id is empty"]);
     let (with, without) = ("{\"id\":\"x\",\"embedding\":[1]}", "{\"embedding\":[1]}");
     assert_mentions(
         &refusal("f.jsonl", format!("{with}\n{without}\n")),

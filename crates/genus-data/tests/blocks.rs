@@ -73,7 +73,7 @@ fn texts_come_through_as_they_are() {
 
 #[test]
 fn carriage_returns_end_lines_and_not_labels() {
-    let (_folder, path) = file("f.csv", "a,label\r\n1,cat\r\n\r\n2,\"dog\"\r\n3,\r\n4,owl");
+    let (_folder, path) = file("f.csv", "f0,label\r\n1,cat\r\n\r\n2,\"dog\"\r\n3,\r\n4,owl");
     let labels = read_table(&path).unwrap().table.labels;
     let labels: Vec<_> = labels.iter().map(Option::as_deref).collect();
     assert_eq!(labels, [Some("cat"), Some("dog"), None, Some("owl")]);
@@ -81,7 +81,7 @@ fn carriage_returns_end_lines_and_not_labels() {
 
 #[test]
 fn a_block_of_no_rows_counts_as_one_row() {
-    let (_folder, path) = file("f.csv", "a\n1\n2\n");
+    let (_folder, path) = file("f.csv", "f0\n1\n2\n");
     let mut reader = TableReader::open(&path).unwrap();
     assert_eq!(reader.next_block(0).unwrap().unwrap().ids, ["0"]);
     assert_eq!(reader.next_block(usize::MAX).unwrap().unwrap().ids, ["1"]);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow_array::builder::{Float32Builder, ListBuilder};
 use arrow_array::{ArrayRef, LargeStringArray, RecordBatch};
 use common::assert_mentions;
-use genus_data::{for_each_cell, list_manifest, read_table};
+use genus_data::{TableOptions, for_each_cell, list_manifest, read_table};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::WriterProperties;
@@ -79,9 +79,11 @@ fn long_texts_of_a_dictionary_are_refused() {
         refused(&path, &["row 1", column, "256 KiB"]);
     }
     write_parquet(&path, &[1; 50], Some(("path", text)), WriterProperties::new());
-    let said = list_manifest(&path).unwrap_err().to_string();
+    let said = list_manifest(&path, &TableOptions::default()).unwrap_err().to_string();
     assert_mentions(&said, &["texts.parquet", "row 1", "256 KiB"]);
-    let said = for_each_cell(&path, &["path"], |_, _| true).unwrap_err().to_string();
+    let said = for_each_cell(&path, &["path"], &TableOptions::default(), |_, _| true)
+        .unwrap_err()
+        .to_string();
     assert_mentions(&said, &["texts.parquet", "256 KiB"]);
 }
 

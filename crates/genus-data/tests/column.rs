@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-use genus_data::for_each_cell;
+use genus_data::{TableOptions, for_each_cell};
 use parquet::arrow::ArrowWriter;
 
 fn cells(path: &Path, columns: &[&str]) -> Result<Vec<(String, String)>, String> {
     let mut found = Vec::new();
-    let all = for_each_cell(path, columns, |id, cell| {
+    let all = for_each_cell(path, columns, &TableOptions::default(), |id, cell| {
         found.push((id, cell));
         true
     });
@@ -69,7 +69,7 @@ fn every_format_gives_the_same_cells() {
         );
         assert!(message.contains("says") && message.contains("label"), "{message}");
         let mut calls = 0;
-        for_each_cell(&path, &["label"], |_, _| {
+        for_each_cell(&path, &["label"], &TableOptions::default(), |_, _| {
             calls += 1;
             false
         })
@@ -104,7 +104,7 @@ fn what_is_no_such_table_is_refused() {
         ("broken.jsonl", "line 2"),
         ("empty.csv", "no column"),
         ("missing.csv", "cannot read"),
-        ("table.npy", ".csv, .jsonl or .parquet"),
+        ("table.npy", ".csv, .jsonl, .parquet or .feather"),
     ] {
         let message = cells(&file(name), &["says"]).unwrap_err();
         assert!(message.contains(name) && message.contains(words), "{message}");

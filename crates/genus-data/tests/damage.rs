@@ -8,7 +8,7 @@ use common::{BINARY, file, golden};
 use genus_data::{TableReader, read_table};
 use proptest::prelude::*;
 
-const TEXT: [&str; 3] = ["rows.csv", "list.csv", "rows.jsonl"];
+const TEXT: [&str; 5] = ["rows.csv", "list.csv", "rows.jsonl", "wide.tsv", "wide.jsonl"];
 
 /// Reads in small blocks until the end or an error; both are fine.
 fn read_somehow(path: &std::path::Path) {

@@ -514,7 +514,7 @@ fn cub_by_its_lists() {
     let (path, reason) = &set.list.skipped[0];
     assert!(path.ends_with("200.Bird_200/gone.jpg"));
     assert_mentions(reason, &["annotations list it"]);
-    assert_note(&set, "1 files are skipped");
+    assert_note(&set, "1 file is skipped");
     let train = open("cub200", root.path(), Images::Train).unwrap();
     assert_eq!(ids(&train), ["images/001.Bird_1/b.jpg", "images/151.Bird_151/c d.jpg"]);
     assert_eq!(open("cub200", root.path(), Images::Paper).unwrap(), train);
@@ -639,6 +639,30 @@ fn cub_folders() {
     assert_mentions(
         &refusal("cub200", root.path(), Images::All),
         &["008.Bird_8", "two folders"],
+    );
+}
+
+#[test]
+fn cub_folders_in_halves() {
+    let files = (1..=200).flat_map(|n| {
+        let of = |part: &str| format!("cub200/{part}/{n:03}.Bird_{n}/{part}.jpg");
+        [of("train"), of("test")]
+    });
+    let root = tree(&files.collect::<Vec<_>>());
+    let all = open("cub200", root.path(), Images::All).unwrap();
+    assert_split(&all, 100, 100);
+    assert_eq!(all.list.items.len(), 400);
+    let train = open("cub200", root.path(), Images::Train).unwrap();
+    assert_eq!(train.list.items.len(), 200);
+    assert_eq!(ids(&train)[0], "train/001.Bird_1/train.jpg");
+    assert_eq!(open("cub200", root.path(), Images::Paper).unwrap(), train);
+    let test = open("cub200", root.path(), Images::Test).unwrap();
+    assert!(ids(&test).iter().all(|id| id.starts_with("test/")));
+    fs::remove_dir_all(root.path().join("cub200/test")).unwrap();
+    assert_eq!(open("cub200", root.path(), Images::Train).unwrap(), train);
+    assert_mentions(
+        &refusal("cub200", root.path(), Images::Test),
+        &["test", "folder a class"],
     );
 }
 

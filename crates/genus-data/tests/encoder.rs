@@ -20,6 +20,7 @@ fn goldens_name_their_encoder() {
         "encoder_column.parquet",
         "encoder.csv",
         "encoder.jsonl",
+        "encoder.feather",
     ] {
         let file = read_table(golden(name)).unwrap();
         assert_eq!(file.encoder.as_deref(), Some(MARK), "{name}");
@@ -40,15 +41,15 @@ fn files_without_a_mark_have_no_encoder() {
     ] {
         assert_eq!(read_table(golden(name)).unwrap().encoder, None, "{name}");
     }
-    let (_folder, path) = file("f.csv", "a,encoder\n1,\n2,\n");
+    let (_folder, path) = file("f.csv", "f0,encoder\n1,\n2,\n");
     assert_eq!(read_table(path).unwrap().encoder, None);
 }
 
 #[test]
 fn rows_of_two_encoders_are_refused() {
-    let csv = refusal("f.csv", "a,encoder\n1,one\n2,one\n3,two\n");
+    let csv = refusal("f.csv", "f0,encoder\n1,one\n2,one\n3,two\n");
     assert_mentions(&csv, &["line 4", "\"one\"", "\"two\""]);
-    assert_mentions(&refusal("f.csv", "a,encoder\n1,one\n2,\n"), &["line 3", "no encoder"]);
+    assert_mentions(&refusal("f.csv", "f0,encoder\n1,one\n2,\n"), &["line 3", "no encoder"]);
     let lines = "{\"embedding\":[1],\"encoder\":\"one\"}\n{\"embedding\":[1],\"encoder\":\"two\"}\n";
     assert_mentions(&refusal("f.jsonl", lines), &["line 2", "\"one\"", "\"two\""]);
     let parquet = read_table(golden("encoders.parquet")).unwrap_err().to_string();

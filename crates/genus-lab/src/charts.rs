@@ -106,9 +106,92 @@ impl Report {
             svg: chart.svg(),
         })
     }
+
+    /// The chart or, of an experiment that has none, the accuracies of the methods.
+    pub fn drawing(&self) -> Figure {
+        self.chart().unwrap_or_else(|| self.methods())
+    }
 }
 
 impl Report {
+    /// The accuracies of the methods side by side: all three of one setting, or All of several.
+    fn methods(&self) -> Figure {
+        let settings = &self.settings;
+        let group = |run: &Run| {
+            let shape = format!("{} known, {} new", run.way, run.new_classes);
+            let several = self
+                .runs
+                .iter()
+                .any(|other| (other.way, other.new_classes) != (run.way, run.new_classes));
+            let parts = [Some(run.subject.clone()), run.data.clone(), several.then_some(shape)];
+            let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+            parts.join(", ")
+        };
+        let (mut titles, mut groups) = (Vec::new(), Vec::new());
+        for run in &self.runs {
+            titles.extend(Some(run.title()).filter(|title| !titles.contains(title)));
+            groups.extend(Some(group(run)).filter(|name| !groups.contains(name)));
+        }
+        let curve = |name: &str, of: &str, side: Side| {
+            let runs = self.runs.iter().filter(|run| group(run) == of);
+            let place = |run: &Run| {
+                titles
+                    .iter()
+                    .position(|title| *title == run.title())
+                    .unwrap_or_default() as f64
+            };
+            Curve {
+                name: name.to_owned(),
+                points: runs
+                    .clone()
+                    .map(|run| {
+                        let Interval { mean, ci95 } = side.of(run);
+                        CurvePoint {
+                            x: place(run),
+                            mean: 100.0 * mean,
+                            half: 100.0 * ci95,
+                        }
+                    })
+                    .collect(),
+                paper: runs.filter_map(|run| Some((place(run), side.in_paper(run)?))).collect(),
+                at: None,
+            }
+        };
+        let curves = match &groups[..] {
+            [one] => [("All", Side::All), ("Old", Side::Old), ("New", Side::New)]
+                .map(|(name, side)| curve(name, one, side))
+                .to_vec(),
+            groups => groups.iter().map(|name| curve(name, name, Side::All)).collect(),
+        };
+        let title = "Accuracy of the methods";
+        let chart = CurveChart {
+            title: format!("{title}: {}", settings.features),
+            subtitle: format!(
+                "{}-way {}-shot {}-new, {} a method, band: 95 % interval",
+                settings.way,
+                settings.shot,
+                settings.new,
+                counted(settings.episodes, "episode")
+            ),
+            x: "Method".to_owned(),
+            y: if groups.len() == 1 { "Accuracy, %" } else { "All, %" }.to_owned(),
+            curves,
+            stops: titles
+                .iter()
+                .map(|name| Stop {
+                    name: name.clone(),
+                    joined: false,
+                })
+                .collect(),
+            ..CurveChart::default()
+        };
+        Figure {
+            name: settings.experiment.to_string(),
+            title: title.to_owned(),
+            svg: chart.svg(),
+        }
+    }
+
     /// Old against New while the threshold moves, and where every method stands.
     fn trade_off(&self) -> Figure {
         let mut curves: Vec<Curve> = Vec::new();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use genus_core::Features;
 use genus_core::episode::{Half, Pool};
-use genus_data::{Split, read_table};
+use genus_data::{Split, TableOptions, read_table, read_table_with};
 use genus_vision::train::HashHead;
 use genus_vision::{EncoderSpec, ImageSource, WeightsSource};
 
@@ -51,8 +51,8 @@ pub struct ClassLists {
 
 impl Dataset {
     /// Reads a feature file; with a split file episodes are drawn from its novel classes, else from all.
-    pub fn read(features: &Path, split: Option<&Path>) -> Result<Self, LabError> {
-        let file = read_table(features)?;
+    pub fn read(features: &Path, split: Option<&Path>, tables: &TableOptions) -> Result<Self, LabError> {
+        let file = read_table_with(features, tables)?;
         let mut classes = file.table.classes();
         let split = split
             .map(|path| Split::read(path)?.resolve(&classes, file.class_names.as_deref()))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use genus::training::{trained_encoder, trained_hash};
 use genus::{CalibrationFile, Embedder, ImageOptions, Items, Note, Progress};
 use genus_data::datasets::{DatasetEntry, ImageSet, Images};
-use genus_data::{ImageList, Split, is_image_source, list_images, read_table};
+use genus_data::{ImageList, Split, TableOptions, is_image_source, list_images, read_table};
 use genus_vision::{Augmented, ImageSource};
 
 use crate::contender::BenchMethod;
@@ -26,6 +26,8 @@ pub struct DataSource {
     pub paper_set: Option<String>,
     /// A calibration that has to fit the features.
     pub calibration: Option<PathBuf>,
+    /// Which columns of tables are what.
+    pub tables: TableOptions,
     /// How images become features.
     pub embedding: EmbeddingOptions,
 }
@@ -75,12 +77,12 @@ impl DataSource {
 
     fn load_path(&self, path: &Path, methods: &[BenchMethod], progress: &dyn Progress) -> Result<Dataset, LabError> {
         let split = self.split.as_deref();
-        let data = match is_image_source(path)? {
-            false => Dataset::read(path, split)?,
+        let data = match is_image_source(path, &self.tables)? {
+            false => Dataset::read(path, split, &self.tables)?,
             true => {
-                let list = list_images(path)?;
+                let list = list_images(path, &self.tables)?;
                 self.check_labels(&list, path)?;
-                let read = |items: &Items| Dataset::read(items.path(), split);
+                let read = |items: &Items| Dataset::read(items.path(), split, &TableOptions::default());
                 self.embedding.embed(&list, path, methods, progress, read)?
             }
         };

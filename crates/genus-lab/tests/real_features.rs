@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use genus_core::episode::Shape;
 use genus_core::metrics::{Convention, Judged, accuracy};
 use genus_core::{Discover, Support, Task, methods::Method};
+use genus_data::TableOptions;
 use genus_lab::{Bench, Dataset, Experiment, Silent};
 use serde::Deserialize;
 
@@ -57,7 +58,7 @@ fn the_same_is_found_in_real_features() {
     let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens");
     let golden = std::fs::read_to_string(goldens.join("real.json")).unwrap();
     let golden: Golden = serde_json::from_str(&golden).unwrap();
-    let data = Dataset::read(&goldens.join("real.npz"), None).unwrap();
+    let data = Dataset::read(&goldens.join("real.npz"), None, &TableOptions::default()).unwrap();
     let mut compared = 0;
     for (number, episode) in golden.episodes.iter().enumerate() {
         let classes = (0..episode.way).cycle().take(episode.support.len());
@@ -206,7 +207,7 @@ fn accuracies_are_those_of_the_independent_implementation() {
     for (name, shot, reference) in REFERENCE {
         let features = folder().join(format!("{name}.npz"));
         let split = folder().join(format!("{name}.split.json"));
-        let data = Dataset::read(&features, Some(&split)).unwrap();
+        let data = Dataset::read(&features, Some(&split), &TableOptions::default()).unwrap();
         let bench = Bench {
             shape: Shape {
                 shot,

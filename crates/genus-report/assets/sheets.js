@@ -2,6 +2,8 @@
 
 const FIRST_TILES = 21;
 const FIRST_LINES = 24;
+// How many of the first are the most doubtful ones, where not all are shown.
+const LAST = 7;
 const MORE_LINES = 600;
 const FIRST_SHEETS = 40;
 const sheets = [];
@@ -13,7 +15,9 @@ function entry(item, list) {
   const id = items.id[item];
   const classes = `${isUnsure ? " unsure" : ""}${isWrong ? " wrong" : ""}`;
   const is = isWrong ? el("span", { class: "is" }, "is ", name(truthName(item))) : null;
-  const score = `${decimals(items.score[item])}${isUnsure ? ", unsure" : ""}`;
+  const chance = items.probability?.[item];
+  const likely = chance === null || chance === undefined ? decimals(items.score[item]) : `${Math.round(100 * chance)} %`;
+  const score = `${likely}${isUnsure ? ", unsure" : ""}`;
   // A scene's frames follow each other; the first says how many there are.
   const frames = framesOf(item);
   const badge = frames.length > 1 && frames[0] === item ? el("span", { class: "frames" }, `${number(frames.length)} frames`) : null;
@@ -69,10 +73,18 @@ class Sheet {
     this.tiles = el("div", { class: "tiles" });
     this.lines = el("div", { class: "lines" });
     this.more = el("div", { class: "more" });
-    this.body.append(this.tiles, this.lines, this.more);
+    this.tail = el("div", { class: "tail" });
+    this.body.append(this.tiles, this.lines, this.tail, this.more);
     this.shownTiles = 0;
     this.shownLines = 0;
-    this.add(FIRST_TILES, this.withPicture.length > 0 ? 0 : FIRST_LINES);
+    const [tiles, lines] = this.withPicture.length > 0 ? [FIRST_TILES, 0] : [0, FIRST_LINES];
+    const list = tiles > 0 ? this.withPicture : this.without;
+    const cut = list.length > tiles + lines ? LAST : 0;
+    if (cut > 0) {
+      this.tail.append(el("p", { class: "soft" }, "… and the most doubtful"),
+        el("div", { class: tiles > 0 ? "tiles" : "lines" }, list.slice(-cut).map((item) => entry(item, this.all))));
+    }
+    this.add(Math.max(0, tiles - cut), Math.max(0, lines - cut));
   }
 
   examples() {
@@ -90,8 +102,9 @@ class Sheet {
       el("span", null, own.length === 1 ? "your example" : `your ${number(own.length)} examples`, own.length > 24 ? ", some of them" : ""), tiles));
   }
 
-  /** Shows so many more. */
+  /** Shows so many more; when all are there, the most doubtful are among them. */
   add(tiles, lines) {
+    if (this.shownTiles + this.shownLines > 0 && tiles + lines > 0) this.tail.replaceChildren();
     const next = (list, from, count) => list.slice(from, from + count).map((item) => entry(item, this.all));
     this.tiles.append(...next(this.withPicture, this.shownTiles, tiles));
     this.lines.append(...next(this.without, this.shownLines, lines));
@@ -105,11 +118,11 @@ class Sheet {
   tellMore() {
     const { items: count } = categories[this.category];
     const [tiles, lines] = [this.withPicture.length - this.shownTiles, this.without.length - this.shownLines];
-    const onPage = this.shownTiles + this.shownLines;
+    const onPage = this.shownTiles + this.shownLines + this.tail.querySelectorAll("[data-item]").length;
     const button = (text, work) => el("button", { type: "button", class: "pill", onclick: work }, text);
     this.more.replaceChildren();
     if (onPage === count && count <= FIRST_TILES) return;
-    this.more.append(`${number(onPage)} of ${number(count)}, most typical first`);
+    this.more.append(`${number(onPage)} of ${number(count)}${this.tail.hasChildNodes() ? "" : ", most typical first"}`);
     if (tiles > 0) this.more.append(button(`Show all ${number(this.withPicture.length)}${lines > 0 ? " pictures" : ""}`, () => this.add(tiles, 0)));
     else if (lines > 0) {
       const next = Math.min(lines, MORE_LINES);
@@ -153,7 +166,7 @@ function goToItem(item) {
 {
   const section = $("categories");
   section.append(el("p", { class: "soft" },
-    `The most typical come first and the doubtful last${data.truth ? ", after those that do not belong" : ""}. ${pictured ? "Choose a picture to enlarge it" : "Choose one to see more of it"}.`));
+    `The most typical come first and the doubtful last, with ${items.probability ? "how likely they belong there" : "how much they look like it"}${data.truth ? ", after those that do not belong" : ""}. ${pictured ? "Choose a picture to enlarge it" : "Choose one to see more of it"}.`));
   const group = (title, known, nothing) => {
     const own = categories.map((_, at) => at).filter((at) => categories[at].known === known);
     const box = el("div", { class: "group" }, el("h3", null, title));

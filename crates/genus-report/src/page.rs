@@ -6,11 +6,12 @@ use crate::{Report, data};
 const BODY: &str = include_str!("../assets/page.html");
 const STYLE: &str = include_str!("../assets/page.css");
 /// The parts of the script, in their order.
-const SCRIPTS: [&str; 7] = [
+const SCRIPTS: [&str; 8] = [
     include_str!("../assets/base.js"),
     include_str!("../assets/overview.js"),
     include_str!("../assets/sheets.js"),
     include_str!("../assets/lightbox.js"),
+    include_str!("../assets/unsure.js"),
     include_str!("../assets/map.js"),
     include_str!("../assets/why.js"),
     include_str!("../assets/truth.js"),

@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     let inputs = Inputs::new(PathBuf::from(labelled), PathBuf::from(photos));
-    let page = Page::new(&inputs, None, None)?;
+    let page = Page::new(&inputs, &options.tables, None, None)?;
     let outcome = genus::discover(inputs, &options, &Terminal)?;
     for entry in outcome.taxonomy.entries() {
         println!("{}: {} photographs", entry.name, entry.items);

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use genus_core::{Assignment, Features, Sample, Stop, Support, Task, Taxonomy};
-use genus_data::{Origin, SortedItem, read_taxonomy, same_encoder};
+use genus_data::{Origin, SortedItem, Table, TableOptions, read_taxonomy, same_encoder};
 use genus_report::{Made, Report};
 use genus_vision::Limits;
 
 use crate::calibrate::{CalibrationFile, knowledge};
 use crate::counts::Counts;
-use crate::discover::{SUBSET, check_dim};
+use crate::discover::{SUBSET, check_dim, note_left_out};
 use crate::images::{Embedder, ImageOptions};
 use crate::items::{Items, Source};
 use crate::output::{Output, Rows, Saved, write_rows};
@@ -24,6 +24,8 @@ pub struct AssignOptions {
     pub calibration: Option<CalibrationFile>,
     /// How images become features.
     pub images: ImageOptions,
+    /// Which columns of tables are what.
+    pub tables: TableOptions,
 }
 
 /// Where items went.
@@ -45,6 +47,8 @@ pub struct AssignOutcome {
     pub time: Duration,
     images: ImageOptions,
     items: Items,
+    /// What a page can show of items that were read once only.
+    shown: Option<Shown>,
 }
 
 /// Assigns the items of a source to the categories of a taxonomy, which is in a folder.
@@ -72,12 +76,20 @@ pub fn assign_into(
     let calibrated_here = options.calibration.is_some();
     let found = calibrated(taxonomy, found, &origin, options)?;
     let mut embedder = Embedder::of_taxonomy(&options.images, taxonomy, &origin, progress);
-    let items = fitting_items(taxonomy, &found, &origin, items.into(), &mut embedder, progress)?;
+    let items = items.into();
+    let query = items.path().to_owned();
+    let items = embedder.items_once(items, &options.tables.for_pile())?;
+    check_fit((taxonomy, &found, &origin), (&query, &items), progress)?;
     let mut counts = Counts::new(&found);
+    let mut shown = items.is_read_once().then(|| Shown::new(origin.seed));
     items.for_each_block(|block| {
         let assignments = found.assign(&block.features)?;
+        if let Some(shown) = &mut shown {
+            shown.add(&block);
+        }
         counts.add(&assignments);
         write_rows(rows, &block.ids, &assignments, &found, None)?;
+        rows.flush()?;
         progress.advance(block.len() as u64);
         Ok(())
     })?;
@@ -92,6 +104,7 @@ pub fn assign_into(
         time: start.elapsed(),
         images: options.images.clone(),
         items,
+        shown,
     })
 }
 
@@ -128,7 +141,7 @@ impl AssignOutcome {
             items: &self.items,
             limits: &self.images.limits,
         };
-        shown.page(page, None, progress)
+        shown.page(page, self.shown.clone(), None, progress)
     }
 
     /// The taxonomy and what it goes by, in words.
@@ -154,34 +167,27 @@ pub(crate) struct Assigned<'a> {
 }
 
 impl Assigned<'_> {
-    /// The page: of many items a random subset is shown. Where each is can be said by its row; otherwise it is assigned again.
+    /// The page: of many items a random subset is shown, which is chosen here where it was not chosen before. Where each is can be
+    /// said by its row; otherwise it is assigned again.
     pub(crate) fn page(
         &self,
         page: &Page,
+        chosen: Option<Shown>,
         places: Option<&[Assignment]>,
         progress: &dyn Progress,
     ) -> Result<Report, Error> {
-        let few = self.counts.items.iter().sum::<u64>() <= SUBSET as u64;
-        let mut sample = Sample::new(SUBSET, self.origin.seed);
-        let (mut names, mut values) = (Vec::new(), Vec::new());
-        let mut row = 0usize;
-        self.items.for_each_block(|block| {
-            for (at, item) in block.features.iter().enumerate() {
-                let name = || (row, block.ids[at].clone(), block.labels[at].clone());
-                match few {
-                    true => {
-                        names.push(name());
-                        values.extend_from_slice(item);
-                    }
-                    false => sample.offer(item, name),
-                }
-                row += 1;
+        let shown = match chosen {
+            Some(shown) => shown,
+            None => {
+                let mut shown = Shown::new(self.origin.seed);
+                self.items.for_each_block(|block| {
+                    shown.add(&block);
+                    Ok(())
+                })?;
+                shown
             }
-            Ok(())
-        })?;
-        if !few {
-            (_, names, values) = sample.finish();
-        }
+        };
+        let (names, values) = shown.finish();
         let features = Features::new(self.taxonomy.centres().dim(), values)?;
         let assignments = match places {
             Some(places) => names.iter().filter_map(|&(row, ..)| places.get(row).copied()).collect(),
@@ -249,20 +255,65 @@ pub(crate) fn calibrated(
     })
 }
 
-/// The items of a source, of the same features as a taxonomy; that they are assigned begins.
-pub(crate) fn fitting_items(
-    path: &Path,
-    taxonomy: &Taxonomy,
-    origin: &Origin,
-    source: Source,
-    embedder: &mut Embedder,
+/// Whether the items of a query have the same features as a taxonomy; that they are assigned begins.
+pub(crate) fn check_fit(
+    (path, taxonomy, origin): (&Path, &Taxonomy, &Origin),
+    (query, items): (&Path, &Items),
     progress: &dyn Progress,
-) -> Result<Items, Error> {
-    let query = source.path().to_owned();
-    let items = embedder.items(source, false)?;
+) -> Result<(), Error> {
     let header = items.header()?;
-    same_encoder((path, origin.encoder.as_deref()), (&query, header.encoder.as_deref()))?;
-    check_dim(path, taxonomy.centres().dim(), &query, header.dim)?;
+    note_left_out(query, &header.left_out, progress);
+    same_encoder((path, origin.encoder.as_deref()), (query, header.encoder.as_deref()))?;
+    check_dim(path, taxonomy.centres().dim(), query, header.dim)?;
     progress.start("items", header.rows.map_or(Length::Unknown, Length::Steps));
-    Ok(items)
+    Ok(())
+}
+
+/// An item's row in the pile, what it is called, and the label that it came with.
+type Name = (usize, String, Option<String>);
+
+/// The items that a page shows: all of a few, of more a random subset.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    rows: usize,
+    /// As long as they are few.
+    all: (Vec<Name>, Vec<f32>),
+    some: Sample<Name>,
+}
+
+impl Shown {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            rows: 0,
+            all: (Vec::new(), Vec::new()),
+            some: Sample::new(SUBSET, seed),
+        }
+    }
+
+    /// The next items of the pile.
+    pub(crate) fn add(&mut self, block: &Table) {
+        for (at, item) in block.features.iter().enumerate() {
+            let name = || (self.rows, block.ids[at].clone(), block.labels[at].clone());
+            self.some.offer(item, name);
+            match self.rows < SUBSET {
+                true => {
+                    self.all.0.push(name());
+                    self.all.1.extend_from_slice(item);
+                }
+                false => self.all = (Vec::new(), Vec::new()),
+            }
+            self.rows += 1;
+        }
+    }
+
+    /// What they are called, and their features one after the other.
+    fn finish(self) -> (Vec<Name>, Vec<f32>) {
+        match self.rows <= SUBSET {
+            true => self.all,
+            false => {
+                let (_, names, values) = self.some.finish();
+                (names, values)
+            }
+        }
+    }
 }

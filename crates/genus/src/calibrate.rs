@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 
 use genus_core::{Calibration, CalibrationSettings, Source as LearntFrom};
 use genus_data::{
-    CalibrationOrigin, Split, TableFile, is_image_source, list_images, read_calibration, write_calibration,
+    CalibrationOrigin, Split, TableFile, TableOptions, is_image_source, list_images, read_calibration,
+    write_calibration,
 };
 
+use crate::discover::note_left_out;
 use crate::images::{Embedder, ImageOptions};
 use crate::items::Source;
 use crate::text::thousands;
@@ -24,6 +26,8 @@ pub struct CalibrateOptions {
     pub seed: u64,
     /// How images become features.
     pub images: ImageOptions,
+    /// Which columns of tables are what.
+    pub tables: TableOptions,
 }
 
 /// What was learnt, and from what.
@@ -62,16 +66,20 @@ pub fn calibrate(
     let split = options.split.as_ref().map(Split::read).transpose()?;
     // The split is looked at before hours of work.
     if let (Some(split), Source::Path(path)) = (&split, &source)
-        && is_image_source(path)?
+        && is_image_source(path, &options.tables)?
     {
-        let labels = list_images(path)?.items.into_iter().filter_map(|item| item.label);
+        let labels = list_images(path, &options.tables)?
+            .items
+            .into_iter()
+            .filter_map(|item| item.label);
         let mut classes: Vec<String> = labels.collect();
         classes.sort_unstable();
         classes.dedup();
         split.resolve(&classes, None)?;
     }
     let mut embedder = Embedder::new(&options.images, progress);
-    let file = embedder.items(source, true)?.read()?;
+    let file = embedder.items(source, &options.tables.for_examples(), true)?.read()?;
+    note_left_out(&path, &file.left_out, progress);
     let classes = chosen_classes(options, &path, split.as_ref(), &file)?;
     let table = file.table;
     let class_of = |row: usize| classes.get(table.labels[row].as_deref()?).copied();

@@ -10,7 +10,8 @@ use genus_core::{
     Source as LearntFrom, Stop, Subset, Support, Task, Taxonomy, TwoStep,
 };
 use genus_data::{
-    CalibrationOrigin, DataError, EncoderRecord, ImageItem, Origin, SortedItem, Table, TaxonomyFolder, same_encoder,
+    CalibrationOrigin, DataError, EncoderRecord, ImageItem, Origin, SortedItem, Table, TableOptions, TaxonomyFolder,
+    same_encoder,
 };
 use genus_report::Made;
 
@@ -95,6 +96,8 @@ pub struct DiscoverOptions {
     pub centre_norm: CentreNorm,
     /// How images become features.
     pub images: ImageOptions,
+    /// Which columns of tables are what.
+    pub tables: TableOptions,
 }
 
 /// What was found in a pile.
@@ -181,7 +184,7 @@ pub fn discover_into(
     let at_once = options.subset.map_or(AT_ONCE, NonZeroUsize::get);
     let examples_path = inputs.examples().path().to_owned();
     let mut embedder = Embedder::new(&options.images, progress);
-    let (examples, pile) = read_inputs(inputs, at_once, &mut embedder, progress)?;
+    let (examples, pile) = read_inputs(inputs, &options.tables, at_once, &mut embedder, progress)?;
     let reading = start.elapsed();
     let support = &examples.support;
     if let Some(calibration) = &calibration {
@@ -258,7 +261,10 @@ impl Outcome {
         let (mut saved, page) = output.save(items, &method, progress, |folder| {
             let Some(folder) = folder else { return Ok(None) };
             let page = match report {
-                Some(page) => Some(begin_page(&page.make(self.found(), progress)?, folder)?),
+                Some(page) => {
+                    let made = page.make(self.found(), progress)?;
+                    Some((begin_page(&made, folder)?, made.truth))
+                }
                 None => None,
             };
             let origin = Origin {
@@ -275,8 +281,9 @@ impl Outcome {
             taxonomy.write(&self.taxonomy, &origin, None)?;
             Ok(page)
         })?;
-        if let Some(page) = page {
+        if let Some((page, truth)) = page {
             saved.report = Some(page.path().to_owned());
+            saved.truth = truth;
             page.commit()?;
         }
         Ok(saved)
@@ -387,6 +394,7 @@ enum PileRows {
 /// Reads the examples and, up to `at_once` rows, the pile.
 fn read_inputs(
     inputs: Inputs,
+    tables: &TableOptions,
     at_once: usize,
     embedder: &mut Embedder,
     progress: &dyn Progress,
@@ -394,12 +402,13 @@ fn read_inputs(
     match inputs {
         Inputs::Mixed(source) => {
             let path = source.path().to_owned();
-            let items = embedder.items(source, false)?;
+            let items = embedder.items(source, tables, false)?;
             let header = items.header()?;
+            note_left_out(&path, &header.left_out, progress);
             let (labelled, rows) = read_mixed(&items, &path, at_once, progress)?;
             let examples = match labelled {
                 // What has no label is not looked for among the examples.
-                Some(labelled) => examples_of(&path, labelled, items.images().to_vec())?,
+                Some(labelled) => examples_of(&path, labelled, items.images().to_vec(), progress)?,
                 None => Examples::none(header.dim),
             };
             let pile = Pile {
@@ -414,22 +423,28 @@ fn read_inputs(
             let mut labelled = None;
             if let Some(source) = support {
                 let path = source.path().to_owned();
-                let items = embedder.items(source, true)?;
+                let items = embedder.items(source, &tables.for_examples(), true)?;
                 let file = items.read().map_err(|source| match source {
                     DataError::NoRows { .. } => Error::NoExamples { source },
                     other => other.into(),
                 })?;
+                note_left_out(&path, &file.left_out, progress);
                 labelled = Some((path, file, items.images().to_vec()));
             }
             let path = query.path().to_owned();
-            let items = embedder.items(query, false)?;
+            let tables = match labelled {
+                Some(_) => tables.for_pile(),
+                None => tables.clone(),
+            };
+            let items = embedder.items(query, &tables, false)?;
             let header = items.header()?;
+            note_left_out(&path, &header.left_out, progress);
             let mut encoder = header.encoder;
             let examples = match labelled {
                 Some((support, file, images)) => {
                     same_encoder((&support, file.encoder.as_deref()), (&path, encoder.as_deref()))?;
                     encoder = file.encoder.or(encoder);
-                    let examples = examples_of(&support, file.table, images)?;
+                    let examples = examples_of(&support, file.table, images, progress)?;
                     check_dim(&support, examples.support.features().dim(), &path, header.dim)?;
                     examples
                 }
@@ -447,6 +462,35 @@ fn read_inputs(
             };
             Ok((examples, pile))
         }
+    }
+}
+
+/// Words that say that a label is not known.
+const NO_LABEL: [&str; 14] = [
+    "unknown",
+    "unlabelled",
+    "unlabeled",
+    "unclassified",
+    "undefined",
+    "none",
+    "null",
+    "nan",
+    "na",
+    "n/a",
+    "?",
+    "-",
+    "todo",
+    "missing",
+];
+
+fn means_no_label(label: &str) -> bool {
+    NO_LABEL.iter().any(|word| label.trim().eq_ignore_ascii_case(word))
+}
+
+/// Says which columns of a table were left out.
+pub(crate) fn note_left_out(table: &Path, columns: &[String], progress: &dyn Progress) {
+    if !columns.is_empty() {
+        progress.note(&Note::ColumnsLeftOut { table, columns });
     }
 }
 
@@ -494,8 +538,10 @@ fn read_mixed(
     })?;
     progress.end();
     if pile.count == 0 {
+        let classes = labelled.table.map(|table| table.classes()).unwrap_or_default();
         return Err(Error::AllLabelled {
             items: named.to_owned(),
+            odd: classes.into_iter().find(|label| means_no_label(label)),
         });
     }
     Ok((labelled.table, pile.finish(named)?))
@@ -557,7 +603,20 @@ impl UpTo {
 }
 
 /// The examples of a file in which every row has a label.
-fn examples_of(path: &Path, table: Table, images: Vec<ImageItem>) -> Result<Examples, Error> {
+fn examples_of(path: &Path, table: Table, images: Vec<ImageItem>, progress: &dyn Progress) -> Result<Examples, Error> {
+    for label in table.classes() {
+        if means_no_label(&label) {
+            let examples = table
+                .labels
+                .iter()
+                .filter(|other| other.as_ref() == Some(&label))
+                .count() as u64;
+            progress.note(&Note::OddLabel {
+                label: &label,
+                examples,
+            });
+        }
+    }
     let labelled = table.labels.into_iter().zip(&table.ids).map(|(label, id)| {
         label.ok_or_else(|| Error::UnlabelledExample {
             items: path.to_owned(),

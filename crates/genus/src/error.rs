@@ -179,6 +179,8 @@ pub enum Error {
     AllLabelled {
         /// The items.
         items: PathBuf,
+        /// A label that is a word for "no label".
+        odd: Option<String>,
     },
     /// There is no item.
     #[error("{}: there is nothing to sort", items.display())]

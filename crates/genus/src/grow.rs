@@ -12,7 +12,7 @@ use genus_data::{
 };
 use genus_report::Report;
 
-use crate::assign::{AssignOptions, Assigned, calibrated, fitting_items};
+use crate::assign::{AssignOptions, Assigned, calibrated, check_fit};
 use crate::counts::Counts;
 use crate::error::Purpose;
 use crate::images::{Embedder, ImageOptions};
@@ -40,7 +40,10 @@ pub fn grow(
     let found = calibrated(taxonomy, found.taxonomy, &origin, options)?;
     let mut growth = Growth::new(found.clone(), &origin, before, taxonomy, ground)?;
     let mut embedder = Embedder::of_taxonomy(&options.images, taxonomy, &origin, progress);
-    let items = fitting_items(taxonomy, &found, &origin, items.into(), &mut embedder, progress)?;
+    let items = items.into();
+    let query = items.path().to_owned();
+    let items = embedder.items(items, &options.tables.for_pile(), false)?;
+    check_fit((taxonomy, &found, &origin), (&query, &items), progress)?;
     let observed = growth.observe(&items, progress)?;
     progress.end();
     let taxonomy = growth.stream.taxonomy();
@@ -142,7 +145,7 @@ impl GrowOutcome {
             items: &self.items,
             limits: &self.images.limits,
         };
-        shown.page(page, Some(&self.assignments), progress)
+        shown.page(page, None, Some(&self.assignments), progress)
     }
 
     /// Where the page is, if there is one.

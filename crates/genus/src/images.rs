@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use genus_data::{
-    EncoderRecord, FeatureCache, FeatureWriter, ImageList, Origin, default_root, is_image_source, list_images,
-    same_encoder,
+    EncoderRecord, FeatureCache, FeatureWriter, ImageList, Origin, TableFormat, TableOptions, TableReader,
+    default_root, is_image_source, list_images, same_encoder,
 };
 use genus_files::ScratchFolder;
 use genus_vision::{
@@ -17,6 +17,11 @@ use genus_vision::{
 use crate::items::{Items, Source};
 use crate::training::trained_encoder;
 use crate::{Error, Length, Note, Progress, Skipped};
+
+/// Where images of a sorted folder are that nobody was sure of.
+const UNSURE: &str = "unsure/";
+/// Why a picture of another format is left out.
+const UNSUPPORTED: &str = "pictures of this format cannot be read; convert it to .jpg";
 
 /// How images become features.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -190,14 +195,15 @@ impl CacheChoice {
     }
 }
 
-/// Embeds images into a feature file: those of a folder, a manifest or a list. The images that could not be read.
+/// Embeds images into a feature file: those of a folder, a manifest or a list. Gives the images that could not be read.
 pub fn embed(
     images: &Path,
     file: &Path,
     options: &ImageOptions,
+    tables: &TableOptions,
     progress: &dyn Progress,
 ) -> Result<Vec<Skipped>, Error> {
-    let list = list_images(images)?;
+    let list = list_images(images, tables)?;
     let mut embedder = Embedder::new(options, progress);
     embedder.embed(&list, images, file, None)?;
     Ok(embedder.skipped)
@@ -268,18 +274,27 @@ impl<'a> Embedder<'a> {
     }
 
     /// The items of a source. Images are embedded; features are taken as they are.
-    pub(crate) fn items(&mut self, source: Source, needs_labels: bool) -> Result<Items, Error> {
+    pub(crate) fn items(&mut self, source: Source, tables: &TableOptions, needs_labels: bool) -> Result<Items, Error> {
         let path = match source {
             Source::Table { table, encoder } => return Items::in_memory(table, encoder),
             Source::Path(path) => path,
         };
-        if is_pipe(&path) {
-            return spooled(&path);
+        if is_pipe(&path) || is_table_on_standard_input(&path, tables) {
+            return spooled(&path, tables);
         }
-        if !is_image_source(&path)? {
-            return Ok(Items::file(&path));
+        if !is_image_source(&path, tables)? {
+            return Ok(Items::file(&path, tables.clone()));
         }
-        let list = list_images(&path)?;
+        let mut list = list_images(&path, tables)?;
+        if needs_labels {
+            let all = list.items.len();
+            list.items
+                .retain(|item| item.label.is_some() || !item.id.starts_with(UNSURE));
+            if list.items.len() < all {
+                let images = (all - list.items.len()) as u64;
+                self.progress.note(&Note::DoubtfulExamples { images });
+            }
+        }
         if let Some(item) = list.items.iter().find(|item| needs_labels && item.label.is_none()) {
             return Err(Error::UnlabelledImage {
                 source_path: path,
@@ -287,6 +302,18 @@ impl<'a> Embedder<'a> {
             });
         }
         self.embedded(&list, &path, None)
+    }
+
+    /// The same where every item is looked at once: a table on the standard input is read as it comes.
+    pub(crate) fn items_once(&mut self, source: Source, tables: &TableOptions) -> Result<Items, Error> {
+        match &source {
+            Source::Path(path)
+                if is_table_on_standard_input(path, tables) && tables.format.is_some_and(TableFormat::is_text) =>
+            {
+                Ok(Items::once(TableReader::open_with(path, tables)?))
+            }
+            _ => self.items(source, tables, false),
+        }
     }
 
     /// The features of a list of images, or of one of their views, in a file made for this run.
@@ -300,7 +327,7 @@ impl<'a> Embedder<'a> {
             .map_or("images".into(), |name| name.to_string_lossy());
         let file = folder.path().join(format!("{name}.parquet"));
         self.embed(list, source, &file, view)?;
-        Ok(Items::made(file, list.items.clone(), folder))
+        Ok(Items::made(file, list.items.clone(), folder, TableOptions::default()))
     }
 
     fn embed(&mut self, list: &ImageList, source: &Path, file: &Path, view: Option<Augmented>) -> Result<(), Error> {
@@ -345,6 +372,9 @@ impl<'a> Embedder<'a> {
         list.skipped
             .iter()
             .try_for_each(|(path, reason)| skip(path, reason.clone()))?;
+        if let (Some(path), true) = (list.unsupported.first(), options.strict) {
+            skip(path, UNSUPPORTED.to_owned())?;
+        }
         let stage = view.map_or("images".to_owned(), |view| {
             format!("view {} of images", view.number + 1)
         });
@@ -372,6 +402,14 @@ impl<'a> Embedder<'a> {
         if view.is_none() {
             progress.note(&Note::Skipped(&skipped));
             self.skipped.extend(skipped);
+            if !list.unsupported.is_empty() {
+                progress.note(&Note::Unsupported(&list.unsupported()));
+            }
+            let unsupported = list.unsupported.iter().map(|path| Skipped {
+                path: path.clone(),
+                reason: UNSUPPORTED.to_owned(),
+            });
+            self.skipped.extend(unsupported);
         }
         if written == 0 {
             return Err(Error::NoImages {
@@ -403,20 +441,32 @@ fn is_pipe(path: &Path) -> bool {
     return path.as_os_str().is_empty();
 }
 
-/// What comes through a pipe, in a file made for this run: a table is looked at more than once.
-fn spooled(path: &Path) -> Result<Items, Error> {
+/// Whether a path is the standard input with a table on it, and not a list of images.
+fn is_table_on_standard_input(path: &Path, tables: &TableOptions) -> bool {
+    path == Path::new("-") && tables.format.is_some()
+}
+
+/// What comes through a pipe or the standard input, in a file made for this run: a table is looked at more than once.
+fn spooled(path: &Path, tables: &TableOptions) -> Result<Items, Error> {
     let failed = |source: std::io::Error| Error::Pipe {
         path: path.to_owned(),
         source,
     };
     let folder = ScratchFolder::new().map_err(failed)?;
-    let file = folder.path().join(path.file_name().unwrap_or("pipe".as_ref()));
+    let name = match (is_table_on_standard_input(path, tables), tables.format) {
+        (true, Some(format)) => format!("standard-input.{format}").into(),
+        _ => path.file_name().unwrap_or("pipe".as_ref()).to_owned(),
+    };
+    let file = folder.path().join(name);
     let mut to = std::fs::File::create_new(&file).map_err(failed)?;
-    std::io::copy(&mut std::fs::File::open(path).map_err(failed)?, &mut to).map_err(failed)?;
-    if is_image_source(&file)? {
+    match path == Path::new("-") {
+        true => std::io::copy(&mut std::io::stdin().lock(), &mut to).map_err(failed)?,
+        false => std::io::copy(&mut std::fs::File::open(path).map_err(failed)?, &mut to).map_err(failed)?,
+    };
+    if is_image_source(&file, tables)? {
         return Err(Error::PipeOfImages { path: path.to_owned() });
     }
-    Ok(Items::made(file, Vec::new(), folder))
+    Ok(Items::made(file, Vec::new(), folder, tables.clone()))
 }
 
 /// The weights of an encoder that has a name, from the model hub's cache or the hub.

@@ -1,10 +1,12 @@
 //! Where items come from: a path to images or features, or features in memory; and how they are read, block by block.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
+use std::sync::{Mutex, PoisonError};
 
-use genus_data::{DataError, ImageItem, Table, TableFile, TableReader, read_table};
+use genus_data::{DataError, ImageItem, Table, TableFile, TableOptions, TableReader, read_table_with};
 use genus_files::ScratchFolder;
 
 use crate::Error;
@@ -18,7 +20,8 @@ const IN_MEMORY: &str = "the features in memory";
 /// Where items come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
-    /// A feature file, a folder of images, a manifest or list of images, or `-` for a list on the standard input.
+    /// A feature file, a folder of images, a manifest or list of images, or `-` for the standard input: a table where its format
+    /// is said, or else a list of images.
     Path(PathBuf),
     /// Features in memory.
     Table {
@@ -58,9 +61,13 @@ impl From<Table> for Source {
 }
 
 /// Items whose features can be read: a feature file, that of images, or features in memory.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Items {
     path: PathBuf,
+    /// What is said about the file.
+    tables: TableOptions,
+    /// A reader of what can be read once only, until somebody takes it.
+    once: Mutex<Option<TableReader>>,
     in_memory: Option<TableFile>,
     /// The images that the features are of.
     images: Vec<ImageItem>,
@@ -73,24 +80,54 @@ pub(crate) struct Header {
     pub(crate) dim: usize,
     pub(crate) rows: Option<u64>,
     pub(crate) encoder: Option<String>,
+    /// Columns that somebody might have meant as features.
+    pub(crate) left_out: Vec<String>,
+}
+
+impl Header {
+    fn of(reader: &TableReader) -> Self {
+        Self {
+            dim: reader.dim(),
+            rows: reader.rows(),
+            encoder: reader.encoder().map(str::to_owned),
+            left_out: reader.left_out().to_vec(),
+        }
+    }
+}
+
+impl fmt::Debug for Items {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut items = f.debug_struct("Items");
+        items.field("path", &self.path).field("tables", &self.tables);
+        items.field("images", &self.images.len()).finish_non_exhaustive()
+    }
 }
 
 impl Items {
-    pub(crate) fn file(path: &Path) -> Self {
+    pub(crate) fn file(path: &Path, tables: TableOptions) -> Self {
         Self {
             path: path.to_owned(),
-            in_memory: None,
-            images: Vec::new(),
-            _temporary: None,
+            tables,
+            ..Self::default()
         }
     }
 
-    pub(crate) fn made(path: PathBuf, images: Vec<ImageItem>, folder: ScratchFolder) -> Self {
+    /// A table that is read once, as it comes.
+    pub(crate) fn once(reader: TableReader) -> Self {
+        Self {
+            path: reader.path().to_owned(),
+            once: Mutex::new(Some(reader)),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn made(path: PathBuf, images: Vec<ImageItem>, folder: ScratchFolder, tables: TableOptions) -> Self {
         Self {
             path,
-            in_memory: None,
+            tables,
             images,
             _temporary: Some(folder),
+            ..Self::default()
         }
     }
 
@@ -111,13 +148,18 @@ impl Items {
             table,
             class_names: None,
             encoder,
+            left_out: Vec::new(),
         };
         Ok(Self {
             path,
             in_memory: Some(in_memory),
-            images: Vec::new(),
-            _temporary: None,
+            ..Self::default()
         })
+    }
+
+    /// Whether they can be read once only.
+    pub(crate) fn is_read_once(&self) -> bool {
+        self.once.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// The feature file, or what stands for it in messages.
@@ -134,25 +176,22 @@ impl Items {
     pub fn read(&self) -> Result<TableFile, DataError> {
         match &self.in_memory {
             Some(table) => Ok(table.clone()),
-            None => read_table(&self.path),
+            None => read_table_with(&self.path, &self.tables),
         }
     }
 
     pub(crate) fn header(&self) -> Result<Header, DataError> {
+        if let Some(reader) = &*self.once.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(Header::of(reader));
+        }
         Ok(match &self.in_memory {
             Some(file) => Header {
                 dim: file.table.features.dim(),
                 rows: Some(file.table.len() as u64),
                 encoder: file.encoder.clone(),
+                left_out: Vec::new(),
             },
-            None => {
-                let reader = TableReader::open(&self.path)?;
-                Header {
-                    dim: reader.dim(),
-                    rows: reader.rows(),
-                    encoder: reader.encoder().map(str::to_owned),
-                }
-            }
+            None => Header::of(&TableReader::open_with(&self.path, &self.tables)?),
         })
     }
 
@@ -162,7 +201,11 @@ impl Items {
             let rows: Vec<usize> = (0..table.len()).collect();
             return rows.chunks(BLOCK).try_for_each(|rows| work(table.select(rows)));
         }
-        let mut reader = TableReader::open(&self.path)?;
+        let once = self.once.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut reader = match once {
+            Some(reader) => reader,
+            None => TableReader::open_with(&self.path, &self.tables)?,
+        };
         std::thread::scope(|scope| {
             let (sender, receiver) = sync_channel::<Result<Table, DataError>>(1);
             scope.spawn(move || {

@@ -44,12 +44,13 @@
 //! #     row[at % 3] += 1.0;
 //! #     format!("item {at},{label},{},{},{}\n", row[0], row[1], row[2])
 //! # });
-//! # std::fs::write(&table, format!("id,label,x,y,z\n{}", rows.collect::<String>()))?;
+//! # std::fs::write(&table, format!("id,label,f0,f1,f2\n{}", rows.collect::<String>()))?;
 //! # let result = temporary.join("result");
 //! // Rows without a label are the pile.
 //! let inputs = Inputs::Mixed((&table).into());
-//! let page = Page::new(&inputs, None, None)?;
-//! let outcome = genus::discover(inputs, &DiscoverOptions::default(), &Silent)?;
+//! let options = DiscoverOptions::default();
+//! let page = Page::new(&inputs, &options.tables, None, None)?;
+//! let outcome = genus::discover(inputs, &options, &Silent)?;
 //! let to = Destination::Folder(result.clone());
 //! let saved = outcome.write(to, OutputOptions::default(), Some(&page), &Silent)?;
 //! assert!(saved.report.is_some_and(|page| page.ends_with("report.html")));
@@ -114,4 +115,4 @@ pub use training::train;
 // What the options and outcomes are made of.
 pub use genus_core::methods::MethodSpec;
 pub use genus_core::{Features, Taxonomy};
-pub use genus_data::{Export, Format, Link, SortedItem, Table};
+pub use genus_data::{Export, Format, Link, SortedItem, Table, TableFormat, TableOptions};

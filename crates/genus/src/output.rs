@@ -11,11 +11,17 @@ use crate::error::Purpose;
 use crate::items::Items;
 use crate::next_steps::{NextSteps, Planned};
 use crate::{Error, Progress};
+use genus_report::Truth;
 
 /// Takes the rows of a result as they come, so that a pile may be larger than memory.
 pub trait Rows {
     /// Takes one row.
     fn write(&mut self, row: &AssignmentRow<'_>) -> Result<(), Error>;
+
+    /// Hands on the rows so far to whoever waits for them.
+    fn flush(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 impl Rows for Vec<SortedItem> {
@@ -81,6 +87,8 @@ pub struct Saved {
     pub sorted: Option<(u64, PathBuf)>,
     /// The files for other programs.
     pub exports: Vec<Exported>,
+    /// How right the result is, where the truth was given.
+    pub truth: Option<Truth>,
 }
 
 /// An output that was opened for the assignments of one run.
@@ -130,6 +138,13 @@ impl Rows for Output {
             writer.write(row)?;
         }
         Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        match (&mut self.writer, &self.folder) {
+            (Writer::Open(writer), None) => Ok(writer.flush()?),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a long run says while it works.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use genus_data::DataError;
 use genus_vision::Isa;
@@ -59,6 +60,27 @@ pub enum Note<'a> {
     },
     /// Images that cannot be read are missing from the result.
     Skipped(&'a [Skipped]),
+    /// Pictures of formats that cannot be read are missing from the result: how many, by how their names end.
+    Unsupported(&'a BTreeMap<String, u64>),
+    /// Examples that were sorted with doubt are no examples.
+    DoubtfulExamples {
+        /// How many.
+        images: u64,
+    },
+    /// Columns of a table are neither features nor anything else.
+    ColumnsLeftOut {
+        /// The table.
+        table: &'a Path,
+        /// The columns.
+        columns: &'a [String],
+    },
+    /// A label reads as if it said that there is none.
+    OddLabel {
+        /// The label.
+        label: &'a str,
+        /// How many examples have it.
+        examples: u64,
+    },
     /// Features could not be written to the cache, and will have to be computed again.
     NotRemembered(&'a DataError),
     /// Something about a data set, such as classes without images.

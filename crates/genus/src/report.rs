@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use genus_core::explain::{CategoryTree, confusable, nearest_categories, rivals, ties};
 use genus_core::projection::Projection;
 use genus_core::{Assignment, Features, MergeTree, Scenes, Stop, Task, Taxonomy};
-use genus_data::{DataError, ImageItem, for_each_cell};
+use genus_data::{DataError, ImageItem, TableOptions, for_each_cell};
 use genus_files::{AtomicFile, FileError};
 use genus_report::{Category, Communities, Example, Item, Made, Pictures, Report, Slot, Tied, Truth, Why};
 use genus_vision::{EncodeError, ImageSource, Limits, with_decoded};
@@ -39,18 +39,18 @@ enum Cells {
     /// Beside the features: what the pile is labelled.
     Labels,
     /// In a column of a table, by the best of some names.
-    Column(PathBuf, Vec<String>),
+    Column(PathBuf, Vec<String>, TableOptions),
 }
 
 impl Page {
     /// A page of the pile of some inputs. What the items really are (`truth`) and what they say (`text`) is a table with a
     /// column of that name, or a column of the pile; `label` is for the labels of the pile. Both are looked at before any work is
     /// done.
-    pub fn new(inputs: &Inputs, truth: Option<&str>, text: Option<&str>) -> Result<Self, Error> {
+    pub fn new(inputs: &Inputs, tables: &TableOptions, truth: Option<&str>, text: Option<&str>) -> Result<Self, Error> {
         let pile = inputs.pile().path();
         let mixed = matches!(inputs, Inputs::Mixed(_));
         let cells = |named: Option<&str>, columns: &[&str]| {
-            let found = named.map(|named| find_cells(named, columns, pile, mixed));
+            let found = named.map(|named| find_cells(named, columns, pile, mixed, tables));
             found.transpose()
         };
         Ok(Self {
@@ -84,9 +84,9 @@ impl Page {
             let items = report.items.iter_mut().zip(texts);
             items.for_each(|(item, text)| item.text = text);
         }
-        if let Some(Cells::Column(path, columns)) = &self.text {
+        if let Some(Cells::Column(path, columns, tables)) = &self.text {
             // The examples may be in the same table.
-            let texts = column(path, columns, examples)?;
+            let texts = column(path, columns, tables, examples)?;
             let examples = report.examples.iter_mut().zip(texts);
             examples.for_each(|(example, text)| example.text = text);
         }
@@ -364,7 +364,7 @@ fn title(pile: &Path) -> String {
 }
 
 /// Finds where something stands, and that it is there.
-fn find_cells(named: &str, columns: &[&str], pile: &Path, mixed: bool) -> Result<Cells, Error> {
+fn find_cells(named: &str, columns: &[&str], pile: &Path, mixed: bool, tables: &TableOptions) -> Result<Cells, Error> {
     let (path, columns) = if Path::new(named).is_file() {
         (Path::new(named), columns.to_vec())
     } else if named == LABEL && !mixed {
@@ -378,7 +378,15 @@ fn find_cells(named: &str, columns: &[&str], pile: &Path, mixed: bool) -> Result
     } else {
         (pile, vec![named])
     };
-    for_each_cell(path, &columns, |_, _| false).map_err(|source| match source {
+    // What is said about the pile is not said about another file, but for what its ids are called.
+    let tables = match path == pile {
+        true => tables.clone(),
+        false => TableOptions {
+            id: tables.id.clone(),
+            ..TableOptions::default()
+        },
+    };
+    for_each_cell(path, &columns, &tables, |_, _| false).map_err(|source| match source {
         DataError::Malformed { .. } if path == pile => Error::NoSuchFile {
             source: Box::new(source),
             named: named.to_owned(),
@@ -386,7 +394,7 @@ fn find_cells(named: &str, columns: &[&str], pile: &Path, mixed: bool) -> Result
         other => other.into(),
     })?;
     let columns = columns.into_iter().map(str::to_owned).collect();
-    Ok(Cells::Column(path.to_owned(), columns))
+    Ok(Cells::Column(path.to_owned(), columns, tables))
 }
 
 /// The cells of each item; an error when that is nothing about any.
@@ -398,8 +406,9 @@ fn look_up(
     let (found, nothing) = match cells {
         None => return Ok(None),
         Some(Cells::Labels) => (labels.to_vec(), Error::PileWithoutLabels),
-        Some(Cells::Column(path, columns)) => {
-            (column(path, columns, ids)?, Error::NoneOfTheIds { table: path.clone() })
+        Some(Cells::Column(path, columns, tables)) => {
+            let nothing = Error::NoneOfTheIds { table: path.clone() };
+            (column(path, columns, tables, ids)?, nothing)
         }
     };
     match found.iter().all(Option::is_none) {
@@ -409,11 +418,16 @@ fn look_up(
 }
 
 /// The cells of a column for some ids.
-fn column(path: &Path, columns: &[String], ids: &[String]) -> Result<Vec<Option<String>>, Error> {
+fn column(
+    path: &Path,
+    columns: &[String],
+    tables: &TableOptions,
+    ids: &[String],
+) -> Result<Vec<Option<String>>, Error> {
     let wanted: HashSet<&str> = ids.iter().map(String::as_str).collect();
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     let mut cells = HashMap::new();
-    for_each_cell(path, &columns, |id, cell| {
+    for_each_cell(path, &columns, tables, |id, cell| {
         if wanted.contains(id.as_str()) {
             cells.insert(id, cell);
         }

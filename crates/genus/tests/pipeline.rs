@@ -7,7 +7,7 @@ use std::path::Path;
 
 use genus::{
     AssignOptions, Destination, DiscoverOptions, Error, Features, Inputs, NextSteps, Output, OutputOptions, Page, Rows,
-    Silent, SortedItem, Table,
+    Silent, SortedItem, Table, TableOptions,
 };
 use genus_core::methods::Shc;
 use genus_core::{CentreNorm, Discover, Subset, Support, Task, TwoStep};
@@ -47,7 +47,7 @@ fn write_csv(path: &Path, table: &Table) {
         let values: Vec<String> = row.iter().map(f32::to_string).collect();
         format!("{id},{},{}\n", label.as_deref().unwrap_or_default(), values.join(","))
     });
-    fs::write(path, format!("id,label,a,b,c,d\n{}", rows.collect::<String>())).unwrap();
+    fs::write(path, format!("id,label,f0,f1,f2,f3\n{}", rows.collect::<String>())).unwrap();
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn nothing_appears_before_it_is_saved() {
     drop(dropped);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 
-    let page = Page::new(&inputs(), None, None).unwrap();
+    let page = Page::new(&inputs(), &TableOptions::default(), None, None).unwrap();
     let to = Destination::Folder(result.clone());
     let saved = outcome
         .write(to, OutputOptions::default(), Some(&page), &Silent)

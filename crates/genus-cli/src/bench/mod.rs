@@ -17,7 +17,7 @@ use genus_lab::{
 };
 
 use crate::args::{
-    self, BenchCommand, BenchCommon, BenchSource, EpisodeBench, Global, HalfOptions, PilesBench, RunOptions,
+    self, BenchCommand, BenchCommon, BenchSource, EpisodeBench, Global, HalfOptions, MethodChoice, PilesBench, Results,
     StreamBench, TrialOptions,
 };
 use crate::failure::Failure;
@@ -34,6 +34,7 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             images,
             trained,
             trial,
+            results,
             image_options,
             episodes,
             query,
@@ -44,13 +45,16 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
                 .map(|name| DatasetEntry::find(name)?.open(&data_root.path(), *images))
                 .collect::<Result<Vec<_>, _>>()?;
             let settings = settings(trial, *query, episodes.episodes, global)?;
-            let mut output = Output::open(&trial.run, &None)?;
+            let mut output = Output::open(results)?;
             let start = Instant::now();
             let bar = Bar::new(global);
             let parts = paper::transfer_parts(&runs, &sets, &image_options.options(), &bar)?;
             let reports = parts
                 .iter()
-                .map(|(_, data, experiment)| settings.run(data, experiment, &bar))
+                .filter_map(|(_, data, experiment)| {
+                    let once = |settings: &Bench| Ok(settings.run(data, experiment, &bar)?);
+                    over_seeds(&settings, results, once).transpose()
+                })
                 .collect::<Result<Vec<_>, _>>()?;
             drop(bar);
             output.write(Report::combined(reports), start, global)
@@ -63,33 +67,35 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
                 ));
             }
             let settings = settings(&common.trial, bench.query, bench.episodes.episodes, global)?;
-            let mut output = Output::open(&common.trial.run, &None)?;
+            let mut output = Output::open(&common.results)?;
             let start = Instant::now();
             let mut reports = Vec::new();
             for encoder in encoders {
                 let name = encoder.split('@').next().unwrap_or(encoder).to_owned();
                 let experiment = Experiment::Backbones { encoder: name };
-                let mut source = common.source.source(common.trial.run.calibration.as_deref())?;
+                let mut source = common.source.source(common.trial.choice.calibration.as_deref())?;
                 source.embedding.images = source.embedding.images.with_encoder(encoder);
                 let bar = Bar::new(global);
                 let data = source.load(&settings.methods_of(&experiment), &bar)?;
-                reports.push(settings.run(&data, &experiment, &bar)?);
+                let once = |settings: &Bench| Ok(settings.run(&data, &experiment, &bar)?);
+                reports.extend(over_seeds(&settings, &common.results, once)?);
             }
             output.write(Report::combined(reports), start, global)
         }
         BenchCommand::Plot {
-            common,
+            source,
+            trial,
             out,
             episodes,
             query,
             projection,
+            page,
         } => {
-            let settings = settings(&common.trial, *query, *episodes, global)?;
-            let run = &common.trial.run;
-            let page = run.page.report.as_ref().map(AtomicFile::create).transpose()?;
+            let settings = settings(trial, *query, *episodes, global)?;
+            let page = page.report.as_ref().map(AtomicFile::create).transpose()?;
             let bar = Bar::new(global);
             // The usual methods of a map are not trained.
-            let source = common.source.source(run.calibration.as_deref())?;
+            let source = source.source(trial.choice.calibration.as_deref())?;
             let data = source.load(&settings.methods, &bar)?;
             let figures = settings.plot(&data, *projection, &bar)?;
             drop(bar);
@@ -107,33 +113,13 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
         }
         BenchCommand::Main(bench) => Single::of(bench).run(Experiment::Main, global),
         BenchCommand::Ablation(bench) => Single::of(bench).run(Experiment::Ablation, global),
-        BenchCommand::Realtime { bench, chart } => {
-            let single = Single {
-                svg: &chart.svg,
-                ..Single::of(bench)
-            };
-            single.run(Experiment::RealTime, global)
-        }
+        BenchCommand::Realtime(bench) => Single::of(bench).run(Experiment::RealTime, global),
         BenchCommand::Piles(bench) => piles(bench, global),
         BenchCommand::Stream(bench) => stream(bench, global),
         BenchCommand::Tasks(bench) => Single::of(bench).run(Experiment::Tasks, global),
-        BenchCommand::Alpha { bench, alpha, chart } => {
-            let single = Single {
-                svg: &chart.svg,
-                ..Single::of(bench)
-            };
-            single.run(Experiment::Alpha(alpha.clone()), global)
-        }
-        BenchCommand::Threshold {
-            bench,
-            threshold,
-            chart,
-        } => {
-            let single = Single {
-                svg: &chart.svg,
-                ..Single::of(bench)
-            };
-            single.run(Experiment::Threshold(threshold.clone()), global)
+        BenchCommand::Alpha { bench, alpha } => Single::of(bench).run(Experiment::Alpha(alpha.clone()), global),
+        BenchCommand::Threshold { bench, threshold } => {
+            Single::of(bench).run(Experiment::Threshold(threshold.clone()), global)
         }
         BenchCommand::Large {
             common,
@@ -146,7 +132,6 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
                 common,
                 query: Shape::default().query,
                 episodes: *tasks,
-                svg: &None,
             };
             let large = LargeSettings {
                 subset: subset.get(),
@@ -160,13 +145,11 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             common,
             query,
             episodes,
-            chart,
         } => {
             let single = Single {
                 common,
                 query: Shape::default().query,
                 episodes: episodes.episodes,
-                svg: &chart.svg,
             };
             single.run(Experiment::Queries(query.iter().map(|q| q.get()).collect()), global)
         }
@@ -178,8 +161,6 @@ struct Single<'a> {
     common: &'a BenchCommon,
     query: usize,
     episodes: NonZeroU64,
-    /// Where its chart goes.
-    svg: &'a Option<PathBuf>,
 }
 
 impl<'a> Single<'a> {
@@ -188,7 +169,6 @@ impl<'a> Single<'a> {
             common: &bench.common,
             query: bench.query,
             episodes: bench.episodes.episodes,
-            svg: &None,
         }
     }
 
@@ -196,9 +176,10 @@ impl<'a> Single<'a> {
         let trial = &self.common.trial;
         let settings = settings(trial, self.query, self.episodes, global)?;
         settings.fits(&experiment)?;
+        let results = &self.common.results;
         // Opened before any work is done, so that a wrong path costs no time.
-        let mut output = Output::open(&trial.run, self.svg)?;
-        let source = self.common.source.source(trial.run.calibration.as_deref())?;
+        let mut output = Output::open(results)?;
+        let source = self.common.source.source(trial.choice.calibration.as_deref())?;
         let data = source.load(&settings.methods_of(&experiment), &Bar::new(global))?;
         let experiment = match experiment {
             // None named: as many as the data has.
@@ -207,10 +188,30 @@ impl<'a> Single<'a> {
         };
         let start = Instant::now();
         let bar = Bar::new(global);
-        let report = settings.run(&data, &experiment, &bar)?;
+        let report = over_seeds(&settings, results, |settings| {
+            Ok(settings.run(&data, &experiment, &bar)?)
+        })?;
         drop(bar);
-        output.write(Some(report), start, global)
+        output.write(report, start, global)
     }
+}
+
+/// Runs an experiment with every seed that was asked for.
+fn over_seeds(
+    settings: &Bench,
+    results: &Results,
+    once: impl Fn(&Bench) -> Result<Report, Failure>,
+) -> Result<Option<Report>, Failure> {
+    let with = |number: u64| {
+        once(&Bench {
+            seed: settings.seed.wrapping_add(number),
+            ..settings.clone()
+        })
+    };
+    let reports = (0..results.seeds.get() as u64)
+        .map(with)
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(Report::over_seeds(reports))
 }
 
 /// `genus bench piles`.
@@ -233,12 +234,12 @@ fn piles(bench: &PilesBench, global: &Global) -> Result<(), Failure> {
         new: new_classes(bench.classes, bench.way)?,
         query: piles.usual_items(),
     };
-    let settings = bench_of(&bench.run, shape, bench.draws, global)?;
+    let settings = bench_of(&bench.choice, shape, bench.draws, global)?;
     let pile = OnPiles {
         source: &bench.source,
         half: &bench.half,
-        run: &bench.run,
-        svg: &bench.chart.svg,
+        choice: &bench.choice,
+        results: &bench.results,
     };
     pile.run(&settings, &Experiment::Piles(piles), global)
 }
@@ -256,7 +257,7 @@ fn stream(bench: &StreamBench, global: &Global) -> Result<(), Failure> {
             tail: bench.tail,
             outliers: 0,
         },
-        ..bench_of(&bench.run, shape, bench.draws, global)?
+        ..bench_of(&bench.choice, shape, bench.draws, global)?
     };
     let streams = StreamSettings {
         orders: bench.orders.get(),
@@ -265,8 +266,8 @@ fn stream(bench: &StreamBench, global: &Global) -> Result<(), Failure> {
     let pile = OnPiles {
         source: &bench.source,
         half: &bench.half,
-        run: &bench.run,
-        svg: &bench.chart.svg,
+        choice: &bench.choice,
+        results: &bench.results,
     };
     pile.run(&settings, &Experiment::Stream(streams), global)
 }
@@ -275,23 +276,24 @@ fn stream(bench: &StreamBench, global: &Global) -> Result<(), Failure> {
 struct OnPiles<'a> {
     source: &'a BenchSource,
     half: &'a HalfOptions,
-    run: &'a RunOptions,
-    /// Where its chart goes.
-    svg: &'a Option<PathBuf>,
+    choice: &'a MethodChoice,
+    results: &'a Results,
 }
 
 impl OnPiles<'_> {
     fn run(&self, settings: &Bench, experiment: &Experiment, global: &Global) -> Result<(), Failure> {
         settings.fits(experiment)?;
-        let mut output = Output::open(self.run, self.svg)?;
-        let source = self.source.source(self.run.calibration.as_deref())?;
+        let mut output = Output::open(self.results)?;
+        let source = self.source.source(self.choice.calibration.as_deref())?;
         let data = source.load(&settings.methods_of(experiment), &Bar::new(global))?;
         let data = half_of(data, self.half);
         let start = Instant::now();
         let bar = Bar::new(global);
-        let report = settings.run(&data, experiment, &bar)?;
+        let report = over_seeds(settings, self.results, |settings| {
+            Ok(settings.run(&data, experiment, &bar)?)
+        })?;
         drop(bar);
-        output.write(Some(report), start, global)
+        output.write(report, start, global)
     }
 }
 
@@ -325,19 +327,19 @@ fn settings(trial: &TrialOptions, query: usize, episodes: NonZeroU64, global: &G
             outliers: trial.outliers,
         },
         short_classes: trial.classes.short_classes,
-        ..bench_of(&trial.run, shape, episodes, global)?
+        ..bench_of(&trial.choice, shape, episodes, global)?
     })
 }
 
-fn bench_of(run: &RunOptions, shape: Shape, episodes: NonZeroU64, global: &Global) -> Result<Bench, Failure> {
+fn bench_of(choice: &MethodChoice, shape: Shape, episodes: NonZeroU64, global: &Global) -> Result<Bench, Failure> {
     Ok(Bench {
         shape,
         episodes: episodes.get(),
         seed: global.seed,
-        methods: BenchMethod::list(run.methods.iter().map(String::as_str))?,
-        prototypes: run.prototypes.kind,
+        methods: BenchMethod::list(choice.methods.iter().map(String::as_str))?,
+        prototypes: choice.prototypes.kind,
         heads: CacheChoice::User.folder().ok().flatten().map(|root| root.join("heads")),
-        calibration: match &run.calibration {
+        calibration: match &choice.calibration {
             None => None,
             Some(path) => Some(CalibrationFile::read(path)?.calibration),
         },
@@ -348,25 +350,30 @@ fn bench_of(run: &RunOptions, shape: Shape, episodes: NonZeroU64, global: &Globa
 /// Where a report goes besides the standard output.
 struct Output {
     json: Option<AtomicFile>,
+    csv: Option<AtomicFile>,
+    latex: Option<AtomicFile>,
     svg: Option<AtomicFile>,
     page: Option<AtomicFile>,
 }
 
 impl Output {
-    fn open(run: &RunOptions, svg: &Option<PathBuf>) -> Result<Self, Failure> {
+    fn open(results: &Results) -> Result<Self, Failure> {
         let open = |path: &Option<PathBuf>| path.as_ref().map(AtomicFile::create).transpose();
         Ok(Self {
-            json: open(&run.json)?,
-            svg: open(svg)?,
-            page: open(&run.page.report)?,
+            json: open(&results.json)?,
+            csv: open(&results.csv)?,
+            latex: open(&results.latex)?,
+            svg: open(&results.svg)?,
+            page: open(&results.page.report)?,
         })
     }
 
     fn write(&mut self, report: Option<Report>, start: Instant, global: &Global) -> Result<(), Failure> {
         let Some(report) = report else { return Ok(()) };
-        let chart = report.chart().map(|figure| figure.svg).unwrap_or_default();
         write(self.json.take(), &(report.json() + "\n"))?;
-        write(self.svg.take(), &chart)?;
+        write(self.csv.take(), &report.csv())?;
+        write(self.latex.take(), &report.latex())?;
+        write(self.svg.take(), &report.drawing().svg)?;
         write(self.page.take(), &report.page(&command_line::this()))?;
         print(&report.markdown())?;
         if !global.quiet {

@@ -32,7 +32,6 @@ pub(crate) fn run(args: &Demo, global: &Global) -> Result<(), Failure> {
     let folders = demo.write(folder.path()).map_err(scratch)?;
     let progress = Bar::new(global);
     let inputs = Inputs::new(&folders.labelled, &folders.pile);
-    let page = Page::new(&inputs, folders.truth.to_str(), None)?;
     let options = DiscoverOptions {
         seed: global.seed,
         images: ImageOptions {
@@ -42,6 +41,7 @@ pub(crate) fn run(args: &Demo, global: &Global) -> Result<(), Failure> {
         },
         ..DiscoverOptions::default()
     };
+    let page = Page::new(&inputs, &options.tables, folders.truth.to_str(), None)?;
     let outcome = genus::discover(inputs, &options, &progress)?;
     let saved = match &args.out {
         Some(out) => {

@@ -114,8 +114,6 @@ fn arrays_of_a_kind_that_holds_no_features_are_refused() {
         ("complex.npy", "c8"),
         ("no_x.npz", "x"),
         ("no_x.safetensors", "x"),
-        ("no_embedding.parquet", "embedding"),
-        ("not_a_list.parquet", "embedding"),
         ("short_labels.npz", "y"),
         ("short_ids.npz", "ids"),
         ("label_outside.npz", "row "),

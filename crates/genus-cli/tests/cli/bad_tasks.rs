@@ -98,8 +98,8 @@ fn classes_that_cannot_be_told_apart_are_named() {
 #[test]
 fn a_class_whose_examples_cancel_out_is_named() {
     let folder = Folder::new();
-    folder.write("support.csv", "label,x,y\nup,0,1\nboth,1,0\nboth,-1,0\n");
-    folder.write("pile.csv", "x,y\n1,1\n");
+    folder.write("support.csv", "label,f0,f1\nup,0,1\nboth,1,0\nboth,-1,0\n");
+    folder.write("pile.csv", "f0,f1\n1,1\n");
     folder.discover_fails(FILES, &["`both`", "average to zero", "examples"]);
 }
 

@@ -127,7 +127,7 @@ fn a_split_names_the_base_classes() {
     let novel: Vec<String> = (12..20).map(|class| format!("\"class {class}\"")).collect();
     folder.write("split.json", format!("{{\"novel\": [{}]}}", novel.join(", ")));
     let outcome = folder
-        .genus("calibrate --features base.csv --split split.json -o a.safetensors")
+        .genus("calibrate base.csv --split split.json -o a.safetensors")
         .success();
     assert!(
         outcome.stderr.contains("12 base classes of 240 items"),
@@ -367,7 +367,6 @@ fn wrong_usage_ends_with_code_2() {
     let mut text = String::new();
     for command in [
         "calibrate",
-        "calibrate base.csv --features base.csv",
         "calibrate base.csv --show base.safetensors",
         "calibrate base.csv -o base.csv",
         "calibrate base.csv -o calibration.npz",

@@ -120,8 +120,8 @@ fn the_score_is_the_cosine_with_the_prototype_where_nothing_else_joins() {
     // One query between two known classes of one example each; to ProtoNet the centre of a class is the mean of the
     // prototype and its queries, all as units.
     let folder = Folder::new();
-    folder.write("support.csv", "label,x,y\nright,2,0\nup,0,3\n");
-    folder.write("pile.csv", "x,y\n3,4\n");
+    folder.write("support.csv", "label,f0,f1\nright,2,0\nup,0,3\n");
+    folder.write("pile.csv", "f0,f1\n3,4\n");
     let rows = folder
         .genus("discover --support support.csv --query pile.csv -m proto")
         .rows();
@@ -182,7 +182,7 @@ fn ids_default_to_the_numbers_of_the_rows_in_the_file() {
     }
     assert_eq!(rows.len(), named.len());
     // In a table the labelled rows count too, so that an id finds its row.
-    folder.write("table.csv", "label,x,y\nright,2,0\n,1,2\nup,0,3\n,2,1\n");
+    folder.write("table.csv", "label,f0,f1\nright,2,0\n,1,2\nup,0,3\n,2,1\n");
     let rows = folder.genus("discover table.csv -m proto").rows();
     let found: Vec<_> = rows
         .iter()
@@ -295,8 +295,8 @@ fn a_second_run_replaces_the_results_of_the_first() {
 fn prototypes_can_be_made_in_three_ways() {
     let folder = Folder::new();
     // A long and a short example: the mean of raw rows leans to the long one.
-    folder.write("support.csv", "label,x,y\nleft,100,0\nleft,0,1\nright,-1,0.2\n");
-    folder.write("pile.csv", "x,y\n1,0.5\n");
+    folder.write("support.csv", "label,f0,f1\nleft,100,0\nleft,0,1\nright,-1,0.2\n");
+    folder.write("pile.csv", "f0,f1\n1,0.5\n");
     let run = |kind: &str| {
         let rows = folder
             .genus(&format!(

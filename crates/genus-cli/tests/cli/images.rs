@@ -347,7 +347,7 @@ fn what_cannot_be_read_is_skipped_and_said() {
     folder.write("photos/aa-text.jpg", "this is no picture");
     folder.write("photos/ab-empty.png", "");
     folder.write("photos/ac-cut.bmp", &good[..good.len() / 2]);
-    let outcome = folder.genus(&format!("embed photos {ENCODER} -o f.csv")).success();
+    let outcome = folder.genus(&format!("embed photos {ENCODER} -o f.csv")).skipped();
     for name in ["aa-text.jpg", "ab-empty.png", "ac-cut.bmp"] {
         assert!(
             outcome.stderr.contains(&format!("skipped photos/{name}: ")),
@@ -365,11 +365,7 @@ fn what_cannot_be_read_is_skipped_and_said() {
         "embed photos {ENCODER} -o f.csv --max-megapixels 0 --no-cache"
     ));
     assert_eq!(outcome.code, Some(1));
-    assert!(
-        outcome.stderr.contains("skipped 27 images in all"),
-        "{}",
-        outcome.stderr
-    );
+    assert!(outcome.stderr.contains("skipped 27 files in all"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("not one image"), "{}", outcome.stderr);
 }
 
@@ -387,7 +383,7 @@ fn a_name_that_is_not_utf8_is_written_with_the_numbers_of_its_bytes() {
         return;
     }
     fs::write(folder.path("photos").join(OsStr::from_bytes(b"cut\xff.bmp")), "BM").unwrap();
-    let outcome = folder.genus(&format!("embed photos {ENCODER} -o f.csv")).success();
+    let outcome = folder.genus(&format!("embed photos {ENCODER} -o f.csv")).skipped();
     assert!(outcome.stderr.contains("25 images embedded"), "{}", outcome.stderr);
     // What is left out is said as well as a terminal can show it.
     assert!(
@@ -420,7 +416,15 @@ fn mistakes_with_images_are_explained() {
     folder.write("none/readme.txt", "nothing here");
     folder.write("broken.safetensors", "nonsense");
     folder.write("other.safetensors", tiny_vit(6));
-    folder.fails(&format!("embed none {ENCODER} -o f.csv"), &["none", "jpg"]);
+    folder.fails(
+        &format!("embed none {ENCODER} -o f.csv"),
+        &["none", "no images", "texts"],
+    );
+    folder.write("empty/readme", "nothing here");
+    folder.fails(
+        &format!("embed empty {ENCODER} -o f.csv"),
+        &["empty", "no images", ".jpg"],
+    );
     folder.fails(&format!("embed nowhere {ENCODER} -o f.csv"), &["nowhere"]);
     folder.fails(
         "embed photos --encoder vit --weights broken.safetensors -o f.csv",

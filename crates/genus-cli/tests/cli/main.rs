@@ -24,6 +24,7 @@ mod pipes;
 mod report;
 mod safety;
 mod support;
+mod tables;
 mod train;
 mod two_step;
 mod unwritable;

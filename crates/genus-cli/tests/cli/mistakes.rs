@@ -137,8 +137,8 @@ fn what_cannot_be_done_ends_with_code_1() {
 #[test]
 fn one_feature_is_too_few() {
     let folder = Folder::new();
-    folder.write("support.csv", "label,x\nlow,1\nlow,2\nhigh,8\nhigh,9\n");
-    folder.write("pile.csv", "x\n1\n9\n");
+    folder.write("support.csv", "label,f0\nlow,1\nlow,2\nhigh,8\nhigh,9\n");
+    folder.write("pile.csv", "f0\n1\n9\n");
     folder.fails(
         "discover --support support.csv --query pile.csv",
         &["one feature", "direction", "`low` and `high`", "two or more columns"],

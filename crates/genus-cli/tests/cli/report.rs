@@ -8,7 +8,7 @@ use super::support::{Folder, Item, animals, bursts, csv, labelled, parse_csv, un
 const FILES: &str = "discover --support support.csv --query pile.csv --method shc";
 
 /// The block of data of a page.
-fn block(page: &str, id: &str) -> Value {
+pub(crate) fn block(page: &str, id: &str) -> Value {
     let start = format!("<script type=\"application/json\" id=\"{id}\">");
     let (_, after) = page.split_once(&start).unwrap_or_else(|| panic!("no block {id}"));
     serde_json::from_str(after.split_once("</script>").unwrap().0).unwrap()
@@ -325,7 +325,7 @@ fn what_is_not_there_is_said_before_any_work() {
     folder.write("other.csv", "id,truth\nnobody,bee\n");
     folder.fails(
         &format!("{FILES} --out fresh --truth truth.csv"),
-        &["truth.csv", "no column \"truth\" or \"label\"", "id, kind"],
+        &["truth.csv", "no column \"truth\" or \"label\"", "\"id\", \"kind\""],
     );
     folder.fails(
         &format!("{FILES} --out fresh --truth species"),
@@ -342,7 +342,7 @@ fn what_is_not_there_is_said_before_any_work() {
     folder.write("pile.npy", super::support::npy(&animals().1));
     folder.fails(
         "discover --support support.csv --query pile.npy --out fresh --text says",
-        &["pile.npy", "no column \"says\"", ".csv, .jsonl or .parquet"],
+        &["pile.npy", "no column \"says\"", ".csv, .jsonl, .parquet or .feather"],
     );
 }
 

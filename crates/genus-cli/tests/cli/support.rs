@@ -188,6 +188,13 @@ impl Outcome {
         self
     }
 
+    /// The outcome of a run that must have succeeded but for files that it skipped.
+    #[track_caller]
+    pub(crate) fn skipped(self) -> Self {
+        assert_eq!(self.code, Some(3), "{}\n{}", self.line, self.stderr);
+        self
+    }
+
     /// The rows of the CSV on the standard output.
     #[track_caller]
     pub(crate) fn rows(&self) -> Vec<Row> {

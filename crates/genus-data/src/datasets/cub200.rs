@@ -6,7 +6,7 @@ use std::path::Path;
 use super::annotation::Lines;
 use super::folders::{ClassFolder, class_folders};
 use super::listing::{Listing, Looked};
-use super::{DatasetEntry, ImageSet, Images};
+use super::{DatasetEntry, ImageSet, Images, Part};
 use crate::error::DataError;
 use crate::table::source::Origin;
 
@@ -14,7 +14,7 @@ pub(super) const ENTRY: DatasetEntry = DatasetEntry {
     name: "cub200",
     title: "CUB-200",
     layouts: "CUB_200_2011/{images.txt,image_class_labels.txt,train_test_split.txt,classes.txt,images/}; or only the \
-              folders, 001.Black_footed_Albatross/*.jpg and so on",
+              folders, 001.Black_footed_Albatross/*.jpg and so on, also in train/ and test/",
     paper: "the training images by train_test_split.txt",
     folders: &[
         "CUB_200_2011",
@@ -59,7 +59,57 @@ fn open(
             return in_folders(entry, root, folders, prefix, images).map(Some);
         }
     }
-    Ok(None)
+    in_halves(entry, root, images, looked)
+}
+
+/// Folders of classes in `train/` and `test/`.
+fn in_halves(
+    entry: &'static DatasetEntry,
+    root: &Path,
+    images: Images,
+    looked: &mut Looked,
+) -> Result<Option<ImageSet>, DataError> {
+    let mut halves: BTreeMap<&str, Vec<(usize, ClassFolder)>> = BTreeMap::new();
+    for part in [Part::Train, Part::Test] {
+        if let Some(path) = looked.folder(root.join(part.name())) {
+            let folders = class_folders(&path)?.into_iter();
+            let numbered = folders.filter_map(|folder| Some((number(&folder.name)?, folder)));
+            halves.insert(part.name(), numbered.collect());
+        }
+    }
+    if halves.values().all(Vec::is_empty) {
+        return Ok(None);
+    }
+    let mut listing = Listing::new(entry, root, names_of(entry, halves.values().flatten())?)?;
+    for &part in images.parts(Images::Train) {
+        let Some(folders) = halves.get(part.name()) else {
+            let problem = format!("put a folder a class into it, {}", part.without());
+            return Err(entry.missing(root.join(part.name()), problem));
+        };
+        for (number, folder) in folders {
+            listing.folder(&folder.path, &format!("{}/{}", part.name(), folder.name), number - 1)?;
+        }
+    }
+    listing.finish().map(Some)
+}
+
+/// The names of all classes; one without a folder is known by its number alone.
+fn names_of<'a>(
+    entry: &'static DatasetEntry,
+    folders: impl Iterator<Item = &'a (usize, ClassFolder)>,
+) -> Result<Vec<String>, DataError> {
+    let mut classes: Vec<String> = (1..=entry.split().len()).map(|n| format!("{n:03}")).collect();
+    for (number, folder) in folders {
+        if let Some(name) = classes.get_mut(number - 1) {
+            if name.contains('.') && *name != folder.name {
+                return Err(Origin::new(&folder.path).malformed(format!(
+                    "two folders have the number {number:03}: \"{name}\" and this; remove one"
+                )));
+            }
+            name.clone_from(&folder.name);
+        }
+    }
+    Ok(classes)
 }
 
 fn annotated(entry: &'static DatasetEntry, root: &Path, images: Images) -> Result<ImageSet, DataError> {
@@ -152,19 +202,7 @@ fn in_folders(
             "without it nobody knows which images are for the test; unpack CUB_200_2011.tgz, or take all images (\"all\")",
         ));
     }
-    // A class without a folder is known by its number alone.
-    let mut classes: Vec<String> = (1..=entry.split().len()).map(|n| format!("{n:03}")).collect();
-    for (number, folder) in &folders {
-        if let Some(name) = classes.get_mut(number - 1) {
-            if name.contains('.') {
-                return Err(Origin::new(&folder.path).malformed(format!(
-                    "two folders have the number {number:03}: \"{name}\" and this; remove one"
-                )));
-            }
-            name.clone_from(&folder.name);
-        }
-    }
-    let mut listing = Listing::new(entry, root, classes)?;
+    let mut listing = Listing::new(entry, root, names_of(entry, folders.iter())?)?;
     for (number, folder) in folders {
         listing.folder(&folder.path, &format!("{prefix}{}", folder.name), number - 1)?;
     }

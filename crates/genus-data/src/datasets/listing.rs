@@ -168,11 +168,10 @@ impl Listing {
             self.notes.push(note);
         }
         if let Some((path, reason)) = self.list.skipped.first() {
-            let note = format!(
-                "{} files are skipped, as {}: {reason}",
-                self.list.skipped.len(),
-                path.display()
-            );
+            let note = match self.list.skipped.len() {
+                1 => format!("1 file is skipped, {}: {reason}", path.display()),
+                count => format!("{count} files are skipped, as {}: {reason}", path.display()),
+            };
             self.notes.push(note);
         }
         Ok(ImageSet {

@@ -3,136 +3,75 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-
-use super::{ImageItem, ImageList, STANDARD_INPUT, readable};
+use super::{ImageItem, ImageList, has_image_extension, readable};
 use crate::error::{DataError, Place};
-use crate::table::csv::Records;
+use crate::table::batch::Cell;
+use crate::table::cells::{columns_of, for_each_row, has_columns};
+use crate::table::columns::{Columns, LABELS, listed};
 use crate::table::extension;
-use crate::table::jsonl::{Key, problem};
-use crate::table::label;
-use crate::table::limits::MAX_ROW_BYTES;
+use crate::table::format::TableFormat;
 use crate::table::lines::Lines;
-use crate::table::parquet;
 use crate::table::source::Origin;
-use genus_files::refuse_device;
+use crate::table::text;
+use crate::table::{ColumnProblem, ColumnRole, TableOptions};
 
 /// What the column of paths may be called, best name first.
 const PATHS: [&str; 4] = ["path", "image", "file", "filename"];
 /// Bytes that a line may take.
 const MAX_LINE: u64 = 64 << 10;
-const EXAMPLE: &str = r#"{"path": "images/1.jpg", "id": "1", "label": "cat"}"#;
 
-/// The format of a manifest that is a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ManifestFormat {
-    /// One path a line, or paths that each end with a NUL character.
-    Text,
-    /// Comma-separated values with a header.
-    Csv,
-    /// One JSON object a line.
-    Jsonl,
-}
-
-impl ManifestFormat {
-    fn of(path: &Path) -> Option<Self> {
-        match extension(path).as_str() {
-            "txt" => Some(ManifestFormat::Text),
-            "csv" => Some(ManifestFormat::Csv),
-            "jsonl" | "ndjson" => Some(ManifestFormat::Jsonl),
-            _ => None,
-        }
-    }
-}
-
-/// Lists the images that a manifest names: `.csv`, `.jsonl` or `.parquet` with a column `path` (or `image`, `file`,
-/// `filename`) and, where known, `id` and `label`; `.txt`, or `-` for the standard input, with a path a line.
+/// Lists the images that a manifest names: a table (`.csv`, `.tsv`, `.jsonl`, `.parquet`, `.feather`) with a column `path` (or
+/// `image`, `file`, `filename`) and, where known, ids and labels; `.txt`, or `-` for the standard input, with a path a line.
 ///
 /// Relative paths start from the manifest's folder, those of the standard input from the working directory. An image
 /// without an id is called as its path is written. Whether the images exist is not looked at.
-pub fn list_manifest(path: impl AsRef<Path>) -> Result<ImageList, DataError> {
+pub fn list_manifest(path: impl AsRef<Path>, options: &TableOptions) -> Result<ImageList, DataError> {
     let path = path.as_ref();
-    if path.as_os_str() == STANDARD_INPUT {
-        let name = Path::new("the standard input");
-        return read_manifest(io::stdin().lock(), ManifestFormat::Text, name, Path::new(""));
+    let origin = Origin::new(path);
+    if origin.is_standard_input() {
+        return read_list(io::stdin().lock(), &origin.path, Path::new(""));
     }
     if path.is_dir() {
         return Err(DataError::Directory { path: path.to_owned() });
     }
     let base = path.parent().unwrap_or(Path::new(""));
-    let Some(format) = ManifestFormat::of(path) else {
-        return match extension(path).as_str() {
-            "parquet" => read_parquet(path, base),
-            _ => Err(Origin::new(path)
-                .malformed("not a list of images by its name; lists end in .txt, .csv, .jsonl, .ndjson or .parquet")),
-        };
-    };
-    read_manifest(open(path)?, format, path, base)
-}
-
-/// Reads a manifest from any reader; `name` is what errors call it, and relative paths start from `base`.
-pub fn read_manifest(
-    reader: impl BufRead,
-    format: ManifestFormat,
-    name: &Path,
-    base: &Path,
-) -> Result<ImageList, DataError> {
-    let listing = Listing::new(name, base);
-    match format {
-        ManifestFormat::Text => read_text(reader, listing),
-        ManifestFormat::Csv => read_csv(reader, listing),
-        ManifestFormat::Jsonl => read_jsonl(reader, listing),
+    if is_list(path) {
+        return read_list(text::open(&origin)?, path, base);
+    }
+    match format(path, options) {
+        Some(format) => read_rows(&origin, format, base, options),
+        None => Err(origin.malformed(
+            "not a list of images by its name; lists end in .txt, .csv, .tsv, .jsonl, .ndjson, .parquet, .feather or .arrow",
+        )),
     }
 }
 
 /// Whether a file lists images and has no features.
-pub(super) fn is_manifest(path: &Path) -> Result<bool, DataError> {
-    let names = match (ManifestFormat::of(path), extension(path).as_str()) {
-        (Some(ManifestFormat::Text), _) => return Ok(true),
-        (Some(ManifestFormat::Csv), _) => {
-            let mut records = Records::new(Origin::new(path), open(path)?, HEADER_LIMIT);
-            records.read()?;
-            records.record.iter().map(|name| name.trim().to_owned()).collect()
-        }
-        (Some(ManifestFormat::Jsonl), _) => {
-            let mut lines = Lines::new(Origin::new(path), open(path)?, b'\n', HEADER_LIMIT);
-            lines.read_filled()?;
-            let first: Option<serde_json::Map<String, serde_json::Value>> = serde_json::from_slice(&lines.text).ok();
-            first.into_iter().flatten().map(|(name, _)| name).collect()
-        }
-        (None, "parquet") => parquet::column_names(path)?,
-        _ => return Ok(false),
+pub(super) fn is_manifest(path: &Path, options: &TableOptions) -> Result<bool, DataError> {
+    if is_list(path) {
+        return Ok(true);
+    }
+    let Some(format) = format(path, options) else {
+        return Ok(false);
     };
-    Ok(PATHS.iter().any(|path| names.iter().any(|name| name == path)) && !has_features(&names))
+    let origin = Origin::new(path);
+    let columns = columns_of(&origin, format)?;
+    let named: Vec<_> = columns.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
+    let has_paths = PATHS.iter().any(|path| named.iter().any(|(name, _)| name == path));
+    Ok(has_paths && !Columns::have_features(&origin, &named, options))
 }
 
-/// Bytes that the first line of a file of unknown purpose may take: it may be one with very many features.
-const HEADER_LIMIT: u64 = MAX_ROW_BYTES;
-
-/// Whether some columns are features: a column of lists, or columns that are numbered from zero or one.
-fn has_features(names: &[String]) -> bool {
-    let exists = |wanted: &str| names.iter().any(|name| name == wanted);
-    exists("embedding")
-        || exists("f0")
-        || names.iter().any(|name| {
-            [("0", "1"), ("1", "2")].iter().any(|(first, second)| {
-                let stem = name
-                    .strip_suffix(first)
-                    .filter(|stem| !stem.ends_with(|c: char| c.is_ascii_digit()));
-                stem.is_some_and(|stem| exists(&format!("{stem}{second}")))
-            })
-        })
+/// Whether a name is that of a list with a path a line.
+fn is_list(path: &Path) -> bool {
+    extension(path) == "txt"
 }
 
-fn open(path: &Path) -> Result<BufReader<File>, DataError> {
-    let failed = |e| Origin::new(path).io(e);
-    // A device may have no end.
-    refuse_device(&std::fs::metadata(path).map_err(failed)?).map_err(failed)?;
-    Ok(BufReader::new(File::open(path).map_err(failed)?))
+fn format(path: &Path, options: &TableOptions) -> Option<TableFormat> {
+    let format = TableFormat::of(path).or(options.format);
+    format.filter(|&format| has_columns(format))
 }
 
 /// The images listed so far.
@@ -196,17 +135,12 @@ impl<'a> Listing<'a> {
         }
         Ok(self.list)
     }
-
-    fn no_path(&self, present: &[&str]) -> DataError {
-        self.origin.malformed(format!(
-            "no column \"{}\" with the paths of the images; the file has {}; rename the column of paths",
-            PATHS[0],
-            present.join(", ")
-        ))
-    }
 }
 
-fn read_text(mut reader: impl BufRead, mut listing: Listing) -> Result<ImageList, DataError> {
+/// Reads a list with a path a line, or with paths that each end with a NUL character; `name` is what errors call it, and
+/// relative paths start from `base`.
+pub fn read_list(mut reader: impl BufRead, name: &Path, base: &Path) -> Result<ImageList, DataError> {
+    let mut listing = Listing::new(name, base);
     let by_nul = loop {
         match reader.fill_buf() {
             Ok(start) => break start.contains(&0),
@@ -237,7 +171,13 @@ fn read_text(mut reader: impl BufRead, mut listing: Listing) -> Result<ImageList
         })?;
         listing.push(place, path, None, None)?;
     }
-    listing.finish()
+    match is_prose(&listing.list) {
+        true => Err(DataError::Columns {
+            path: name.to_owned(),
+            problem: ColumnProblem::Texts { column: None },
+        }),
+        false => listing.finish(),
+    }
 }
 
 /// A path as its bytes stand in a text.
@@ -252,91 +192,53 @@ fn os_string(bytes: &[u8]) -> Option<OsString> {
     String::from_utf8(bytes.to_vec()).ok().map(OsString::from)
 }
 
-fn read_csv(reader: impl BufRead, mut listing: Listing) -> Result<ImageList, DataError> {
-    let mut records = Records::new(listing.origin.clone(), reader, MAX_LINE);
-    if records.read()?.is_none() {
-        return listing.finish();
+/// Whether a list is one of sentences: no line looks like the path of an image, and the first is none of a file.
+fn is_prose(list: &ImageList) -> bool {
+    let is_sentence = |item: &ImageItem| !has_image_extension(&item.path) && item.id.contains(char::is_whitespace);
+    let first = list.items.first();
+    first.is_some_and(|item| !item.path.exists()) && list.items.iter().all(is_sentence)
+}
+
+fn read_rows(
+    origin: &Origin,
+    format: TableFormat,
+    base: &Path,
+    options: &TableOptions,
+) -> Result<ImageList, DataError> {
+    let mut listing = Listing::new(&origin.path, base);
+    let columns = columns_of(origin, format)?;
+    let named: Vec<_> = columns.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
+    let mut options = options.clone();
+    if format == TableFormat::Jsonl {
+        // Others may have what the first line has not.
+        options.may_lack = Some(ColumnRole::Label);
     }
-    let names: Vec<String> = records.record.iter().map(|name| name.trim().to_owned()).collect();
-    let find = |wanted: &str| names.iter().position(|name| name == wanted);
-    let Some(path) = PATHS.into_iter().find_map(find) else {
-        let present: Vec<&str> = names.iter().map(String::as_str).collect();
-        return Err(listing.no_path(&present));
+    let label = Columns::label_of(origin, &named, &options)?.map(|column| named[column].0);
+    let labels: Vec<&str> = match (label, options.label.as_deref()) {
+        (Some(label), _) | (None, Some(label)) => vec![label],
+        (None, None) => LABELS.to_vec(),
     };
-    let (id, label) = (find("id"), find("label"));
-    while let Some(line) = records.read()? {
-        let record = &records.record;
-        let place = Place::Line(line);
-        if record.len() != names.len() {
-            return Err(listing.origin.row(
-                place,
-                format!(
-                    "{} cells where the header has {} columns; quote cells that contain a comma",
-                    record.len(),
-                    names.len()
-                ),
-            ));
-        }
-        // The last cell keeps the carriage return of its line.
-        let cell = |column: usize| match record[column].strip_suffix('\r') {
-            Some(text) if column + 1 == record.len() => text,
-            _ => &record[column],
-        };
-        let id = id.map(|column| cell(column).to_owned());
-        let label = label.and_then(|column| label::from_cell(cell(column)));
-        listing.push(place, cell(path).into(), id, label)?;
+    let id = options.id.as_deref().unwrap_or("id");
+    let found = for_each_row(
+        origin,
+        format,
+        MAX_LINE,
+        &[&PATHS, &[id], &labels],
+        &mut |place, cells| {
+            let mut cells = cells.into_iter();
+            let mut text = || cells.next().and_then(Cell::into_text);
+            let (path, id) = (text().unwrap_or_default(), text());
+            let label = options.labelled(cells.next().and_then(Cell::into_label));
+            listing.push(place, path.into(), id, label)?;
+            Ok(true)
+        },
+    )?;
+    if found.is_missing(0) && !found.present.is_empty() {
+        return Err(origin.malformed(format!(
+            "no column \"{}\" with the paths of the images; the file has {}; rename the column of paths",
+            PATHS[0],
+            listed(&found.present)
+        )));
     }
-    listing.finish()
-}
-
-#[derive(Deserialize)]
-struct Object {
-    path: Option<String>,
-    image: Option<String>,
-    file: Option<String>,
-    filename: Option<String>,
-    id: Option<Key>,
-    label: Option<Key>,
-}
-
-fn read_jsonl(reader: impl BufRead, mut listing: Listing) -> Result<ImageList, DataError> {
-    let mut lines = Lines::new(listing.origin.clone(), reader, b'\n', MAX_LINE);
-    while lines.read_filled()? {
-        let place = Place::Line(lines.line);
-        let object: Object =
-            serde_json::from_slice(&lines.text).map_err(|e| listing.origin.row(place, problem(&e, EXAMPLE)))?;
-        let path = object.path.or(object.image).or(object.file).or(object.filename);
-        let Some(path) = path else {
-            let problem = format!("no \"{}\"; a line must be an object like {EXAMPLE}", PATHS[0]);
-            return Err(listing.origin.row(place, problem));
-        };
-        let label = object.label.and_then(Key::into_label);
-        listing.push(place, path.into(), object.id.map(Key::into_text), label)?;
-    }
-    listing.finish()
-}
-
-fn read_parquet(path: &Path, base: &Path) -> Result<ImageList, DataError> {
-    let mut listing = Listing::new(path, base);
-    let names = parquet::column_names(path)?;
-    let exists = |wanted: &&str| names.iter().any(|name| name == wanted);
-    let Some(paths) = PATHS.into_iter().find(exists) else {
-        let present: Vec<&str> = names.iter().map(String::as_str).collect();
-        return Err(listing.no_path(&present));
-    };
-    let (has_id, has_label) = (exists(&"id"), exists(&"label"));
-    let columns: Vec<&str> = Some(paths)
-        .into_iter()
-        .chain(has_id.then_some("id"))
-        .chain(has_label.then_some("label"))
-        .collect();
-    parquet::for_each_row(path, &columns, |row, cells| {
-        let place = Place::Row(row + 1);
-        let mut cells = cells.into_iter();
-        let path = cells.next().and_then(parquet::Cell::into_text).unwrap_or_default();
-        let id = if has_id { cells.next() } else { None };
-        let label = cells.next().and_then(parquet::Cell::into_label);
-        listing.push(place, path.into(), id.and_then(parquet::Cell::into_text), label)
-    })?;
     listing.finish()
 }

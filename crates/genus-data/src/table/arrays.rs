@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 use std::iter;
 
+use super::columns::{self, ColumnRole, TableOptions};
 use super::element::Element;
 use super::label;
 use super::limits::{Growth, check_features};
@@ -23,23 +24,57 @@ pub(super) const ENCODER: &str = "encoder";
 /// Bytes decoded at a time: they stay in the processor's cache on their way to the matrix.
 const CHUNK: usize = 256 << 10;
 
-/// The one of `names` that `exists`, or an error that lists what there is.
-pub(super) fn find_features(
-    origin: &Origin,
-    what: &str,
-    exists: impl Fn(&str) -> bool,
-    present: &[String],
-) -> Result<&'static str, DataError> {
-    FEATURES.into_iter().find(|name| exists(name)).ok_or_else(|| {
-        let present = if present.is_empty() {
-            "nothing".to_owned()
-        } else {
-            present.join(", ")
+/// What the arrays of a file are called.
+pub(super) struct Arrangement {
+    pub(super) features: String,
+    pub(super) labels: Option<String>,
+    pub(super) ids: Option<String>,
+}
+
+impl Arrangement {
+    /// Finds the arrays by what somebody says or by what they are usually called; `what` is the word for one of them.
+    pub(super) fn of(
+        origin: &Origin,
+        what: &str,
+        present: &[String],
+        options: &TableOptions,
+    ) -> Result<Self, DataError> {
+        let exists = |name: &&str| present.iter().any(|other| other == name);
+        let named = |role: ColumnRole, name: &str| match exists(&name) {
+            true => Ok(Some(name.to_owned())),
+            false if options.may_lack == Some(role) => Ok(None),
+            false => Err(columns::missing(origin, role, name, present.iter())),
         };
-        origin.malformed(format!(
-            "no {what} \"x\" with the features; the file has {present}; save the features as \"x\""
-        ))
-    })
+        let usual = |names: &[&str]| names.iter().copied().find(exists).map(str::to_owned);
+        let features = match &options.features[..] {
+            [] => usual(&FEATURES),
+            [name] => named(ColumnRole::Features, name)?,
+            [_, second, ..] => {
+                let problem = format!("an {what} has all features of its rows; name one {what}, not \"{second}\" too");
+                return Err(origin.malformed(problem));
+            }
+        };
+        let features = features.ok_or_else(|| {
+            let present = match present {
+                [] => "nothing".to_owned(),
+                present => present.join(", "),
+            };
+            origin.malformed(format!(
+                "no {what} \"x\" with the features; the file has {present}; save the features as \"x\""
+            ))
+        })?;
+        Ok(Self {
+            features,
+            labels: match &options.label {
+                Some(name) => named(ColumnRole::Label, name)?,
+                None => usual(&LABELS),
+            },
+            ids: match &options.id {
+                Some(name) => named(ColumnRole::Id, name)?,
+                None => usual(&[IDS]),
+            },
+        })
+    }
 }
 
 /// One value a row.

@@ -1,158 +1,198 @@
-//! CSV: a header, then a row a line. `id`, `label`, `encoder`, `text` and `truth` may be there; the features are one column
-//! `embedding` with a list in every cell, or else all the other columns.
+//! CSV: a header, then a row a line, with commas, semicolons or tabs between the cells. [`Columns`] says which columns are
+//! what.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::collections::HashMap;
+use std::io::{self, BufRead, Cursor, Read};
 
 use csv::{Reader, ReaderBuilder, StringRecord, Terminator};
 
+use super::columns::{Columns, FeatureColumns, Kind, Named, TableOptions};
 use super::encoder;
+use super::format::TableFormat;
 use super::label;
 use super::limits::{MAX_FEATURES, MAX_ROW_BYTES, too_long};
 use super::rows::{Row, RowBlocks, Rows};
 use super::source::{Origin, Source};
+use super::text::{self, ByLine, Text, has_line};
 use crate::error::{DataError, Place};
 
 const HEADER_NEEDED: &str =
     "the first line must name the columns, for example \"id,label,f0,f1\" or \"id,label,embedding\"";
 
-/// Columns that are for people and never features.
-const BESIDE: [&str; 2] = ["text", "truth"];
+/// What stands between the cells of a format; `None` when the header of a file says it.
+pub(super) fn delimiter(format: TableFormat) -> Option<u8> {
+    (format == TableFormat::Tsv).then_some(b'\t')
+}
 
-/// Opens a `.csv` file and reads its header.
-pub(super) fn open(origin: Origin, file: File) -> Result<Box<dyn Source>, DataError> {
-    let mut records = Records::new(origin.clone(), file, MAX_ROW_BYTES);
+/// The columns of a file with what is in them in its first row.
+pub(super) fn columns_of(origin: &Origin, format: TableFormat) -> Result<Vec<(String, Kind)>, DataError> {
+    let mut records = Records::sniffed(origin.clone(), text::open(origin)?, delimiter(format), MAX_ROW_BYTES)?;
+    records.read()?;
+    let names: Vec<String> = records.record.iter().map(|name| name.trim().to_owned()).collect();
+    records.record.clear();
+    records.read()?;
+    let kinds: Vec<Kind> = kinds(&names, &records).into_iter().map(|(_, kind)| kind).collect();
+    Ok(names.into_iter().zip(kinds).collect())
+}
+
+/// Opens a file of values.
+pub(super) fn open(origin: Origin, format: TableFormat, options: &TableOptions) -> Result<Box<dyn Source>, DataError> {
+    let mut records = Records::sniffed(origin.clone(), text::open(&origin)?, delimiter(format), MAX_ROW_BYTES)?;
     let Some(line) = records.read()? else {
         return Err(DataError::NoRows { path: origin.path });
     };
-    let columns = Columns::of(&origin, Place::Line(line), &records.record)?;
+    let place = Place::Line(line);
+    let names = header(&origin, place, &records.record)?;
+    let Some(first) = records.read()? else {
+        return Err(DataError::NoRows { path: origin.path });
+    };
+    let columns = Columns::of(&origin, &kinds(&names, &records), options)?;
+    let mut times: HashMap<&str, usize> = HashMap::new();
+    names.iter().for_each(|name| *times.entry(name).or_default() += 1);
+    let features = match &columns.features {
+        FeatureColumns::List(list) => std::slice::from_ref(list),
+        FeatureColumns::Wide(features) => features,
+    };
+    let chosen = [columns.id, columns.label, columns.encoder].into_iter().flatten();
+    if let Some(column) = chosen
+        .chain(features.iter().copied())
+        .find(|&column| times[names[column].as_str()] > 1)
+    {
+        let name = &names[column];
+        return Err(origin.row(place, format!("two columns are called \"{name}\"; rename one")));
+    }
     RowBlocks::open(
         origin.clone(),
         CsvRows {
             origin,
             records,
+            first: Some(first),
             columns,
+            names,
         },
     )
 }
 
-/// What stands where.
-struct Columns {
-    id: Option<usize>,
-    label: Option<usize>,
-    encoder: Option<usize>,
-    /// The column `embedding`.
-    list: Option<usize>,
-    /// Otherwise the columns of the features.
-    features: Vec<usize>,
-    names: Vec<String>,
+/// The names of the columns.
+fn header(origin: &Origin, place: Place, header: &StringRecord) -> Result<Vec<String>, DataError> {
+    if header.len() > MAX_FEATURES {
+        let problem = format!("{} columns; a row has at most {MAX_FEATURES} features", header.len());
+        return Err(origin.row(place, problem));
+    }
+    let names: Vec<String> = header.iter().map(|name| name.trim().to_owned()).collect();
+    // pandas numbers columns that have no names, from zero.
+    let in_turn = names.iter().enumerate().all(|(at, name)| *name == at.to_string());
+    if !in_turn && names.iter().all(|name| name.parse::<f64>().is_ok()) {
+        let problem = format!("there are only numbers where the header should be; {HEADER_NEEDED}");
+        return Err(origin.row(place, problem));
+    }
+    Ok(names)
 }
 
-impl Columns {
-    fn of(origin: &Origin, place: Place, header: &StringRecord) -> Result<Self, DataError> {
-        let refuse = |problem: String| origin.row(place, problem);
-        if header.len() > MAX_FEATURES {
-            return Err(refuse(format!(
-                "{} columns; a row has at most {MAX_FEATURES} features",
-                header.len()
-            )));
+/// The names of columns with what stands in the record read last.
+fn kinds<'a, R: Read>(names: &'a [String], records: &Records<R>) -> Vec<Named<'a>> {
+    let kind = |column: usize| {
+        records
+            .record
+            .get(column)
+            .map_or(Kind::Other, |cell| kind(cell, records.decimal))
+    };
+    names
+        .iter()
+        .enumerate()
+        .map(|(column, name)| (name.as_str(), kind(column)))
+        .collect()
+}
+
+fn kind(cell: &str, decimal: Decimal) -> Kind {
+    let mut numbers = list(cell).map(|number| decimal.parse(number).is_some());
+    match (cell.trim(), numbers.next(), numbers.next()) {
+        ("", ..) => Kind::Other,
+        (cell, ..) if decimal.parse(cell).is_some() => Kind::Number,
+        (cell, ..) if cell.starts_with('[') => Kind::List,
+        // Several numbers are a list only in a column that is called so.
+        (_, Some(true), Some(true)) if numbers.all(|is_number| is_number) => Kind::Other,
+        _ => Kind::Text,
+    }
+}
+
+/// The numbers of a cell that holds a list.
+fn list(cell: &str) -> impl Iterator<Item = &str> {
+    let cell = cell.trim();
+    let list = cell.strip_prefix('[').and_then(|c| c.strip_suffix(']')).unwrap_or(cell);
+    list.split([',', ';', ' ', '\t', '\n', '\r'])
+        .filter(|number| !number.is_empty())
+}
+
+/// What stands before the decimals of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decimal {
+    Point,
+    /// A comma too, where nothing else is one.
+    Comma,
+}
+
+impl Decimal {
+    fn parse(self, cell: &str) -> Option<f32> {
+        let cell = cell.trim();
+        match cell.parse() {
+            Ok(number) => Some(number),
+            Err(_) if self == Decimal::Comma && !cell.contains('.') => cell.replacen(',', ".", 1).parse().ok(),
+            Err(_) => None,
         }
-        let names: Vec<String> = header.iter().map(|name| name.trim().to_owned()).collect();
-        if names.iter().all(|name| name.parse::<f64>().is_ok()) {
-            return Err(refuse(format!(
-                "there are only numbers where the header should be; {HEADER_NEEDED}"
-            )));
-        }
-        let find = |wanted: &str| -> Result<Option<usize>, DataError> {
-            let mut found = names
-                .iter()
-                .enumerate()
-                .filter(|(_, name)| *name == wanted)
-                .map(|(column, _)| column);
-            match (found.next(), found.next()) {
-                (column, None) => Ok(column),
-                _ => Err(refuse(format!("two columns are called \"{wanted}\"; rename one"))),
-            }
-        };
-        let (id, label, encoder, list) = (find("id")?, find("label")?, find("encoder")?, find("embedding")?);
-        let features = match list {
-            Some(_) => Vec::new(),
-            None => (0..names.len())
-                .filter(|&column| ![id, label, encoder].contains(&Some(column)))
-                .filter(|&column| !BESIDE.contains(&names[column].as_str()))
-                .collect(),
-        };
-        if list.is_none() && features.is_empty() {
-            return Err(refuse(format!("there is no column with features; {HEADER_NEEDED}")));
-        }
-        // pandas writes its index so, and nobody means it to be a feature.
-        if let Some(&column) = features.iter().find(|&&column| names[column].is_empty()) {
-            return Err(refuse(format!(
-                "column {} has no name; name it or remove it (pandas leaves it out with index=False)",
-                column + 1
-            )));
-        }
-        Ok(Self {
-            id,
-            label,
-            encoder,
-            list,
-            features,
-            names,
-        })
     }
 }
 
 struct CsvRows {
     origin: Origin,
-    records: Records<File>,
+    records: Records<ByLine<io::Chain<Cursor<Vec<u8>>, Text>>>,
+    /// The line of the first row, which was read to see what is in the columns.
+    first: Option<u64>,
     columns: Columns,
+    names: Vec<String>,
 }
 
 impl Rows for CsvRows {
     fn next_row(&mut self, values: &mut Vec<f32>) -> Result<Option<Row>, DataError> {
-        let Some(line) = self.records.read()? else {
-            return Ok(None);
+        let line = match self.first.take() {
+            Some(line) => line,
+            None => match self.records.read()? {
+                Some(line) => line,
+                None => return Ok(None),
+            },
         };
         let (record, columns) = (&self.records.record, &self.columns);
         let refuse = |problem: String| self.origin.row(Place::Line(line), problem);
-        if record.len() != columns.names.len() {
-            return Err(refuse(format!(
-                "{} cells where the header has {} columns; quote cells that contain a comma",
-                record.len(),
-                columns.names.len()
-            )));
+        if record.len() != self.names.len() {
+            return Err(refuse(wrong_cells(record.len(), self.names.len())));
         }
         let not_a_number = |column: usize, cell: &str| {
-            let name = &columns.names[column];
+            let name = &self.names[column];
             refuse(format!(
-                "column \"{name}\" holds \"{}\" where a number is needed; correct it, or remove the column if \
-                 it is no feature (a column of texts may be called text)",
+                "column \"{name}\" holds \"{}\" where a number is needed; correct it, or remove the row",
                 shortened(cell)
             ))
         };
-        match columns.list {
-            Some(column) => {
-                let cell = record[column].trim();
-                let list = cell.strip_prefix('[').and_then(|c| c.strip_suffix(']')).unwrap_or(cell);
-                for number in list
-                    .split([',', ';', ' ', '\t', '\n', '\r'])
-                    .filter(|number| !number.is_empty())
-                {
-                    values.push(number.parse().map_err(|_| not_a_number(column, number))?);
+        match &columns.features {
+            &FeatureColumns::List(column) => {
+                // A number with a decimal comma is no list.
+                if let Some(number) = self.records.decimal.parse(&record[column]) {
+                    values.push(number);
+                } else {
+                    for number in list(&record[column]) {
+                        values.push(number.parse().map_err(|_| not_a_number(column, number))?);
+                    }
                 }
             }
-            None => {
-                for &column in &columns.features {
+            FeatureColumns::Wide(features) => {
+                for &column in features {
                     let cell = &record[column];
-                    values.push(cell.trim().parse().map_err(|_| not_a_number(column, cell))?);
+                    let number = self.records.decimal.parse(cell);
+                    values.push(number.ok_or_else(|| not_a_number(column, cell))?);
                 }
             }
         }
-        let text = |column: usize| match record[column].strip_suffix('\r') {
-            Some(text) if column + 1 == record.len() => text,
-            _ => &record[column],
-        };
+        let text = |column: usize| self.records.cell(column);
         let id = columns.id.map(|column| text(column).to_owned());
         let label = columns.label.and_then(|column| label::from_cell(text(column)));
         let encoder = columns
@@ -167,11 +207,38 @@ impl Rows for CsvRows {
     }
 
     fn column_name(&self, feature: usize) -> Option<&str> {
-        self.columns
-            .features
-            .get(feature)
-            .map(|&column| self.columns.names[column].as_str())
+        match &self.columns.features {
+            FeatureColumns::List(_) => None,
+            FeatureColumns::Wide(features) => features.get(feature).map(|&column| self.names[column].as_str()),
+        }
     }
+
+    fn left_out(&self) -> &[String] {
+        &self.columns.left_out
+    }
+
+    fn is_ready(&self) -> bool {
+        has_line(self.records.input().0.get_ref().1)
+    }
+}
+
+/// The problem of a row whose cells are not as many as the columns.
+pub(crate) fn wrong_cells(cells: usize, columns: usize) -> String {
+    format!("{cells} cells where the header has {columns} columns; quote cells that contain what stands between cells")
+}
+
+/// What stands between the names of a header: the one of the three that is there most often, outside of quotes.
+fn delimiter_of(header: &[u8]) -> u8 {
+    let mut quoted = false;
+    let mut counts = [(b',', 0), (b';', 0), (b'\t', 0)];
+    for &byte in header {
+        quoted ^= byte == b'"';
+        let counted = counts.iter_mut().filter(|(delimiter, _)| *delimiter == byte && !quoted);
+        counted.for_each(|(_, count)| *count += 1);
+    }
+    // Of equal counts the first.
+    let most = counts.iter().rev().max_by_key(|(_, count)| *count);
+    most.map_or(b',', |(delimiter, _)| *delimiter)
 }
 
 /// Records and the lines they begin in.
@@ -184,12 +251,34 @@ pub(crate) struct Records<R> {
     reader: Reader<Limited<R>>,
     /// Bytes that a record may take.
     limit: u64,
+    /// How its numbers are written.
+    decimal: Decimal,
     /// The record read last.
     pub(crate) record: StringRecord,
 }
 
+impl<R: BufRead> Records<ByLine<io::Chain<Cursor<Vec<u8>>, R>>> {
+    /// Records with this between their cells, or with what the first line has between its names.
+    pub(crate) fn sniffed(origin: Origin, mut from: R, delimiter: Option<u8>, limit: u64) -> Result<Self, DataError> {
+        let mut start = Vec::new();
+        while start.iter().all(u8::is_ascii_whitespace) && (start.len() as u64) < limit {
+            let line = from.by_ref().take(limit).read_until(b'\n', &mut start);
+            if line.map_err(|e| origin.io(e))? == 0 {
+                break;
+            }
+        }
+        let delimiter = delimiter.unwrap_or_else(|| delimiter_of(&start));
+        Ok(Self::new(
+            origin,
+            ByLine(Cursor::new(start).chain(from)),
+            delimiter,
+            limit,
+        ))
+    }
+}
+
 impl<R: Read> Records<R> {
-    pub(crate) fn new(origin: Origin, from: R, limit: u64) -> Self {
+    fn new(origin: Origin, from: R, delimiter: u8, limit: u64) -> Self {
         let limited = Limited {
             inner: from,
             allowed: limit,
@@ -200,13 +289,32 @@ impl<R: Read> Records<R> {
         builder
             .flexible(true)
             .has_headers(false)
+            .delimiter(delimiter)
             .terminator(Terminator::Any(b'\n'));
         Self {
             origin,
             reader: builder.from_reader(limited),
             limit,
+            decimal: match delimiter {
+                b',' => Decimal::Point,
+                _ => Decimal::Comma,
+            },
             record: StringRecord::new(),
         }
+    }
+
+    /// A cell of the record read last; the last cell keeps the carriage return of its line, which is none of its text.
+    pub(crate) fn cell(&self, column: usize) -> &str {
+        let cell = &self.record[column];
+        match cell.strip_suffix('\r') {
+            Some(text) if column + 1 == self.record.len() => text,
+            _ => cell,
+        }
+    }
+
+    /// What the records come from.
+    fn input(&self) -> &R {
+        &self.reader.get_ref().inner
     }
 
     /// Reads the next record that is not an empty line and gives the line it begins in; `None` at the end.

@@ -13,6 +13,9 @@ pub(crate) const MAX_FEATURES: usize = 1 << 20;
 pub(crate) const MAX_TEXT: usize = 1 << 18;
 /// The most bytes that a column beside the features takes, where it is read as a whole.
 pub(crate) const MAX_COLUMN: u64 = 1 << 30;
+/// The most bytes of a batch of rows of an Arrow file, unpacked, and of the pages of a Parquet file with a column a feature that
+/// are held at a time.
+pub(crate) const MAX_BATCH: u64 = 1 << 30;
 /// The most bytes of a page of a Parquet file.
 pub(crate) const MAX_PAGE: u64 = 256 << 20;
 
@@ -20,6 +23,11 @@ pub(crate) const MAX_PAGE: u64 = 256 << 20;
 const FREE_GROWTH: u64 = 1 << 30;
 /// Beyond that, so many times as large as it is: features are compressed by a few times.
 const MAX_GROWTH: u64 = 256;
+
+/// The most bytes that a compressed text of so many bytes may become.
+pub(super) fn most_unpacked(length: u64) -> u64 {
+    FREE_GROWTH.max(length.saturating_mul(MAX_GROWTH))
+}
 
 /// What a text takes besides its characters.
 const TEXT_OVERHEAD: u64 = size_of::<String>() as u64;
@@ -53,7 +61,11 @@ pub(super) struct Growth {
 impl Growth {
     /// Nothing yet of a file.
     pub(super) fn of(origin: &Origin) -> Self {
-        let length = fs::metadata(&origin.path).map_or(0, |found| found.len());
+        let length = match origin.is_standard_input() {
+            // What comes without an end is not packed, and not kept either.
+            true => u64::MAX,
+            false => fs::metadata(&origin.path).map_or(0, |found| found.len()),
+        };
         Self { length, bytes: 0 }
     }
 
@@ -74,7 +86,7 @@ impl Growth {
     /// Adds bytes.
     pub(super) fn add_bytes(&mut self, origin: &Origin, bytes: u64) -> Result<(), DataError> {
         self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes <= FREE_GROWTH.max(self.length.saturating_mul(MAX_GROWTH)) {
+        if self.bytes <= most_unpacked(self.length) {
             return Ok(());
         }
         Err(origin.malformed(format!(

@@ -34,6 +34,11 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
+    /// Where the lines come from.
+    pub(super) fn reader(&self) -> &R {
+        &self.reader
+    }
+
     /// Reads the next line, or says that there is none.
     pub(crate) fn read(&mut self) -> Result<bool, DataError> {
         self.text.clear();

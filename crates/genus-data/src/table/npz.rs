@@ -5,29 +5,25 @@ use std::fs::File;
 use genus_files::FormatError;
 use genus_files::archive::{Directory, EntryReader};
 
-use super::arrays::{Arrays, Beside, CLASSES, Column, ENCODER, IDS, LABELS, column_shape, find_features};
+use super::arrays::{Arrangement, Arrays, Beside, CLASSES, Column, ENCODER, column_shape};
+use super::columns::TableOptions;
 use super::encoder;
 use super::npy::Header;
 use super::source::{Origin, Source};
 use crate::error::DataError;
 
 /// Opens an `.npz` file: features and, where it has them, labels, class names and ids.
-pub(super) fn open(origin: Origin, file: File) -> Result<Box<dyn Source>, DataError> {
+pub(super) fn open(origin: Origin, file: File, options: &TableOptions) -> Result<Box<dyn Source>, DataError> {
     let archive = Archive::open(origin, file)?;
     let names = archive.names();
-    let x = find_features(&archive.origin, "array", |name| names.iter().any(|n| n == name), &names)?;
+    let arrays = Arrangement::of(&archive.origin, "array", &names, options)?;
+    let x = &arrays.features;
     let (header, bytes) = archive.array(x)?;
     let matrix = header.into_matrix(&archive.origin, &format!("\"{x}\""), Box::new(bytes))?;
 
-    let column = |name: &str| match names.iter().any(|n| n == name) {
-        true => archive.column(name, matrix.rows).map(Some),
-        false => Ok(None),
-    };
-    let labels = match LABELS.into_iter().find(|name| names.iter().any(|n| n == name)) {
-        Some(y) => column(y)?,
-        None => None,
-    };
-    let ids = column(IDS)?;
+    let column = |name: &String| archive.column(name, matrix.rows);
+    let labels = arrays.labels.as_ref().map(column).transpose()?;
+    let ids = arrays.ids.as_ref().map(column).transpose()?;
     let classes = if names.iter().any(|n| n == CLASSES) {
         Some(archive.classes()?)
     } else {

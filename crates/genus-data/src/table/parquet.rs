@@ -1,103 +1,111 @@
-//! Parquet: a column `embedding` of lists and, where known, `id` and `label`.
+//! Parquet: features in one column of lists or in a column each, and ids and labels beside them.
 //!
-//! The features are by far the most of such a file. [`pages`] decodes them at the speed of memory as long as their
-//! pages are of the usual kind; from the first page that is not, [`lists`] goes on, which reads everything and says
-//! what is wrong. Ids and labels come from [`texts`], the encoder from the file's metadata or a column of that name.
+//! Lists are by far the most of such a file. [`pages`] decodes them at the speed of memory as long as their pages are of
+//! the usual kind; from the first page that is not, [`lists`] goes on, which reads everything and says what is wrong.
+//! [`wide`] reads a column a feature. Ids and labels come from [`texts`], the encoder from the file's metadata or a column
+//! of that name.
 
 mod headers;
 mod lists;
 mod pages;
 mod texts;
+mod wide;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 
+use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
 use parquet::errors::ParquetError;
 
+use super::batch::{self, Beside, Cell, ENCODER_KEY, caught};
+use super::columns::{Columns, FeatureColumns, TableOptions};
 use super::encoder;
 use super::source::{Block, Origin, Source};
 use crate::error::DataError;
 use lists::ListReader;
 use pages::PageReader;
-pub(crate) use texts::Cell;
 use texts::TextReader;
-
-/// Where the key-value metadata of the file name the encoder.
-pub(super) const ENCODER_KEY: &str = "genus.encoder";
+use wide::WideReader;
 
 /// Opens a `.parquet` file and decodes its first row, which tells the number of features.
-pub(super) fn open(origin: Origin, file: File) -> Result<Box<dyn Source>, DataError> {
+pub(super) fn open(origin: Origin, file: File, options: &TableOptions) -> Result<Box<dyn Source>, DataError> {
     let file_length = file.metadata().map_err(|e| origin.io(e))?.len();
     let input = Input::open(origin, &file)?;
     let rows = input.rows()?;
-    let Some(embedding) = input.column("embedding") else {
-        let present = input.columns();
-        return Err(input.origin.malformed(format!(
-            "no column \"embedding\" with the features; the file has {}; rename the column of lists to \"embedding\"",
-            present.join(", ")
-        )));
-    };
-    let dim = ListReader::first_dim(&input, embedding)?;
+    let schema = input.metadata.schema().clone();
+    let named = batch::named(&schema);
+    let columns = Columns::of(&input.origin, &named, options)?;
     let in_metadata = input.encoder_in_metadata();
-    let texts = TextReader::open(&input, in_metadata.is_none())?;
-    let encoder = match in_metadata {
-        Some(encoder) => Some(encoder),
-        None => texts::first_encoder(&input)?,
+    let mut beside = Beside::of(&columns, &named);
+    let encoder = match (in_metadata, &beside.encoder) {
+        (Some(encoder), _) => {
+            beside.encoder = None;
+            Some(encoder)
+        }
+        (None, Some(column)) => texts::first_encoder(&input, column)?,
+        (None, None) => None,
     };
-    let pages = if dim > 0 {
-        PageReader::open(&input, embedding, dim)
-    } else {
-        None
+    let (dim, features) = match &columns.features {
+        FeatureColumns::List(list) if !is_list(schema.field(*list).data_type()) => Features::wide(&input, &[*list])?,
+        FeatureColumns::List(list) => Features::lists(&input, *list)?,
+        FeatureColumns::Wide(features) => Features::wide(&input, features)?,
     };
-    let features = match pages {
-        Some(pages) => Features::Pages(Box::new(pages)),
-        None => Features::Lists(ListReader::open(&input, embedding, dim, 0)?),
+    let names = match &columns.features {
+        FeatureColumns::Wide(features) => features.iter().map(|&column| named[column].0.to_owned()).collect(),
+        FeatureColumns::List(_) => Vec::new(),
     };
+    let texts = TextReader::open(&input, beside)?;
     Ok(Box::new(ParquetRows {
         input,
         rows,
         row: 0,
         file_length,
         dim,
-        embedding,
         features,
+        names,
+        left_out: columns.left_out,
         texts,
         encoder,
     }))
 }
 
-/// The names of the columns of a `.parquet` file.
-pub(crate) fn column_names(path: &Path) -> Result<Vec<String>, DataError> {
-    let origin = Origin::new(path);
-    let file = File::open(path).map_err(|e| origin.io(e))?;
-    let input = Input::open(origin, &file)?;
-    Ok(input.columns().into_iter().map(str::to_owned).collect())
+fn is_list(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..)
+    )
+}
+
+/// What the columns of a `.parquet` file are.
+pub(crate) fn schema(origin: &Origin) -> Result<SchemaRef, DataError> {
+    let file = File::open(&origin.path).map_err(|e| origin.io(e))?;
+    let input = Input::open(origin.clone(), &file)?;
+    Ok(input.metadata.schema().clone())
 }
 
 /// Reads columns of texts or integers row by row, with the row's number from zero.
 pub(crate) fn for_each_row(
-    path: &Path,
+    origin: &Origin,
     columns: &[&str],
-    mut each: impl FnMut(u64, Vec<Cell>) -> Result<(), DataError>,
+    each: &mut dyn FnMut(u64, Vec<Cell>) -> Result<bool, DataError>,
 ) -> Result<(), DataError> {
-    let origin = Origin::new(path);
-    let file = File::open(path).map_err(|e| origin.io(e))?;
-    let input = Input::open(origin, &file)?;
+    let file = File::open(&origin.path).map_err(|e| origin.io(e))?;
+    let input = Input::open(origin.clone(), &file)?;
     let rows = input.rows()?;
-    texts::for_each_row(&input, rows, columns, &mut each)
+    texts::for_each_row(&input, rows, columns, each)
 }
 
 /// A file whose metadata are read.
 struct Input {
     origin: Origin,
     metadata: ArrowReaderMetadata,
+    /// The columns without structure that every column is made of.
+    leaves: Vec<Vec<usize>>,
     /// The bytes of the largest page of every column that was looked at.
     largest_pages: RefCell<BTreeMap<usize, u64>>,
 }
@@ -109,17 +117,28 @@ impl Input {
                 "not a readable Parquet file ({e}); it was cut off or is damaged, write it again"
             ))
         })?;
-        Ok(Self {
-            origin,
-            metadata,
-            largest_pages: RefCell::default(),
-        })
+        Ok(Self::of(origin, metadata))
     }
 
-    /// The names of the columns.
-    fn columns(&self) -> Vec<&str> {
-        let fields = self.metadata.schema().fields().iter();
-        fields.map(|field| field.name().as_str()).collect()
+    fn of(origin: Origin, metadata: ArrowReaderMetadata) -> Self {
+        let schema = metadata.metadata().file_metadata().schema_descr();
+        let mut leaves = vec![Vec::new(); metadata.schema().fields().len()];
+        for leaf in 0..schema.num_columns() {
+            if let Some(of_column) = leaves.get_mut(schema.get_column_root_idx(leaf)) {
+                of_column.push(leaf);
+            }
+        }
+        Self {
+            origin,
+            leaves,
+            metadata,
+            largest_pages: RefCell::default(),
+        }
+    }
+
+    /// What a column is called.
+    fn name(&self, column: usize) -> &str {
+        self.metadata.schema().field(column).name()
     }
 
     /// The number of rows that the file claims.
@@ -142,7 +161,7 @@ impl Input {
         found.value.clone().and_then(encoder::from_text)
     }
 
-    /// Which column has this name.
+    /// Which column has a name.
     fn column(&self, name: &str) -> Option<usize> {
         self.metadata
             .schema()
@@ -205,25 +224,9 @@ struct Batches {
     limit: Option<usize>,
 }
 
-/// Turns a panic of the decoder into an error: it checks most of what it reads, but some damaged pages make it divide
-/// by zero.
-///
-/// What it leaves behind is not used again: after an error the reader is at its end.
+/// Turns a panic of the decoder into an error: some damaged pages make it divide by zero.
 fn guarded<T>(decode: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
-    let before = GUARDED.replace(true);
-    let decoded = catch_unwind(AssertUnwindSafe(decode));
-    GUARDED.set(before);
-    decoded.unwrap_or_else(|_| Err(ParquetError::General("a page makes no sense".to_owned())))
-}
-
-thread_local! {
-    /// Whether a panic on this thread becomes an error.
-    static GUARDED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-}
-
-/// Whether this thread is in a decoder whose panics become errors, for panic hooks: such a panic is no news.
-pub fn panic_is_caught() -> bool {
-    GUARDED.get()
+    caught(decode).unwrap_or_else(|| Err(ParquetError::General("a page makes no sense".to_owned())))
 }
 
 struct ParquetRows {
@@ -234,17 +237,41 @@ struct ParquetRows {
     row: u64,
     file_length: u64,
     dim: usize,
-    /// Which column has the features.
-    embedding: usize,
     features: Features,
+    /// What the features are called, where they have a column each.
+    names: Vec<String>,
+    left_out: Vec<String>,
     texts: Option<TextReader>,
     encoder: Option<String>,
 }
 
-/// The two ways to the features.
+/// The ways to the features.
 enum Features {
-    Pages(Box<PageReader>),
+    /// Pages of the column of lists.
+    Pages(usize, Box<PageReader>),
     Lists(ListReader),
+    Wide(WideReader),
+}
+
+impl Features {
+    /// Those of a column of lists, and how many there are in a row.
+    fn lists(input: &Input, column: usize) -> Result<(usize, Self), DataError> {
+        let dim = ListReader::first_dim(input, column)?;
+        let pages = match dim {
+            0 => None,
+            _ => PageReader::open(input, column, dim),
+        };
+        let features = match pages {
+            Some(pages) => Features::Pages(column, Box::new(pages)),
+            None => Features::Lists(ListReader::open(input, column, dim, 0)?),
+        };
+        Ok((dim, features))
+    }
+
+    /// Those of several columns.
+    fn wide(input: &Input, columns: &[usize]) -> Result<(usize, Self), DataError> {
+        Ok((columns.len(), Features::Wide(WideReader::open(input, columns)?)))
+    }
 }
 
 impl ParquetRows {
@@ -261,21 +288,24 @@ impl ParquetRows {
             .try_reserve_exact(usize::try_from(expected).unwrap_or(usize::MAX))
             .map_err(|_| too_large())?;
         let count = rows.checked_mul(self.dim).ok_or_else(too_large)?;
-        if let Features::Pages(pages) = &mut self.features {
+        if let Features::Pages(column, pages) = &mut self.features {
             if pages.append(count, values) {
                 return Ok(());
             }
             // The row that a page broke off in is read again.
             let whole = values.len() / self.dim;
             values.truncate(whole * self.dim);
-            let lists = ListReader::open(&self.input, self.embedding, self.dim, self.row + whole as u64)?;
+            let lists = ListReader::open(&self.input, *column, self.dim, self.row + whole as u64)?;
             self.features = Features::Lists(lists);
         }
-        if let Features::Lists(lists) = &mut self.features {
-            let mut done = values.len() / self.dim;
-            while done < rows {
-                done += lists.append(&self.input, self.row + done as u64, self.dim, rows - done, values)?;
-            }
+        let mut done = values.len() / self.dim;
+        while done < rows {
+            let (row, left) = (self.row + done as u64, rows - done);
+            done += match &mut self.features {
+                Features::Lists(lists) => lists.append(&self.input, row, self.dim, left, values)?,
+                Features::Wide(wide) => wide.append(&self.input, row, left, values)?,
+                Features::Pages(..) => return Err(self.input.ends_early(row)),
+            };
         }
         Ok(())
     }
@@ -292,6 +322,14 @@ impl Source for ParquetRows {
 
     fn encoder(&self) -> Option<&str> {
         self.encoder.as_deref()
+    }
+
+    fn column_name(&self, feature: usize) -> Option<&str> {
+        self.names.get(feature).map(String::as_str)
+    }
+
+    fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     fn next_block(&mut self, max_rows: usize) -> Result<Option<Block>, DataError> {

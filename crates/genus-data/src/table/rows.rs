@@ -1,4 +1,4 @@
-//! Formats that come a line at a time (`.csv`, `.jsonl`): gathers their rows into blocks.
+//! Formats that come a line at a time (`.csv`, `.tsv`, `.jsonl`): gathers their rows into blocks.
 
 use super::encoder;
 use super::source::{Block, Origin, Source};
@@ -19,6 +19,12 @@ pub(super) trait Rows: Send {
 
     /// What the file calls a feature.
     fn column_name(&self, feature: usize) -> Option<&str>;
+
+    /// Columns that are no features, though somebody might have meant them so.
+    fn left_out(&self) -> &[String];
+
+    /// Whether the next row is at hand, so that reading it waits for nobody.
+    fn is_ready(&self) -> bool;
 }
 
 /// Blocks of rows.
@@ -63,10 +69,19 @@ impl<R: Rows> Source for RowBlocks<R> {
         self.rows.column_name(feature)
     }
 
+    fn left_out(&self) -> &[String] {
+        self.rows.left_out()
+    }
+
     fn next_block(&mut self, max_rows: usize) -> Result<Option<Block>, DataError> {
         let mut block = Block::default();
         let mut ids = Vec::new();
         while block.lines.len() < max_rows {
+            // Somebody may type the rows, or make them one by one, and wait for what becomes of each.
+            let waits = self.origin.is_standard_input() && !block.lines.is_empty();
+            if waits && !self.rows.is_ready() {
+                break;
+            }
             let start = block.values.len();
             let row = match self.first.take() {
                 Some((row, values)) => {

@@ -8,9 +8,9 @@ use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 
 use super::arrays::{
-    Arrays, Beside, CLASSES, Column, ENCODER, IDS, LABELS, Matrix, column_shape, find_features, matrix_shape,
-    stream_error,
+    Arrangement, Arrays, Beside, CLASSES, Column, ENCODER, IDS, Matrix, column_shape, matrix_shape, stream_error,
 };
+use super::columns::TableOptions;
 use super::element::{Element, Number};
 use super::encoder;
 use super::source::{Origin, Source};
@@ -18,14 +18,15 @@ use crate::error::DataError;
 
 /// Opens a `.safetensors` file: features and, where it has them, labels; class names and ids as JSON lists, and the
 /// encoder as it is, in its metadata.
-pub(super) fn open(origin: Origin, mut file: File) -> Result<Box<dyn Source>, DataError> {
+pub(super) fn open(origin: Origin, mut file: File, options: &TableOptions) -> Result<Box<dyn Source>, DataError> {
     let (metadata, data_start) = header(&origin, &mut file)?;
-    let x = find_features(
-        &origin,
-        "tensor",
-        |name| metadata.info(name).is_some(),
-        &metadata.offset_keys(),
-    )?;
+    // Ids are no tensor, so nobody names one.
+    let options = TableOptions {
+        id: None,
+        ..options.clone()
+    };
+    let tensors = Arrangement::of(&origin, "tensor", &metadata.offset_keys(), &options)?;
+    let x = &tensors.features;
     let Some(info) = metadata.info(x) else {
         return Err(origin.malformed(format!("no tensor \"{x}\"")));
     };
@@ -40,7 +41,10 @@ pub(super) fn open(origin: Origin, mut file: File) -> Result<Box<dyn Source>, Da
         columns_first: false,
     };
 
-    let y = LABELS.into_iter().find_map(|name| Some((name, metadata.info(name)?)));
+    let y = tensors
+        .labels
+        .as_deref()
+        .and_then(|name| Some((name, metadata.info(name)?)));
     let labels = y
         .map(|(name, info)| read_integers(&origin, data_start, name, info, rows))
         .transpose()?;

@@ -28,6 +28,11 @@ pub(super) trait Source: Send {
         None
     }
 
+    /// Columns that are no features, though somebody might have meant them so.
+    fn left_out(&self) -> &[String] {
+        &[]
+    }
+
     /// What the file calls a feature.
     fn column_name(&self, _feature: usize) -> Option<&str> {
         None
@@ -50,15 +55,32 @@ pub(super) struct Block {
     pub(super) lines: Vec<u64>,
 }
 
+/// The path that stands for the standard input.
+pub(crate) const STANDARD_INPUT: &str = "-";
+
 /// The file that errors name.
 #[derive(Clone)]
 pub(crate) struct Origin {
     pub(crate) path: PathBuf,
+    is_standard_input: bool,
 }
 
 impl Origin {
     pub(crate) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned() }
+        match path.as_os_str() == STANDARD_INPUT {
+            false => Self {
+                path: path.to_owned(),
+                is_standard_input: false,
+            },
+            true => Self {
+                path: "the standard input".into(),
+                is_standard_input: true,
+            },
+        }
+    }
+
+    pub(crate) fn is_standard_input(&self) -> bool {
+        self.is_standard_input
     }
 
     pub(crate) fn io(&self, source: io::Error) -> DataError {

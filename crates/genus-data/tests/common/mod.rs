@@ -25,7 +25,7 @@ pub(crate) fn golden(name: &str) -> PathBuf {
 }
 
 /// A golden file of each binary format.
-pub(crate) const BINARY: [&str; 11] = [
+pub(crate) const BINARY: [&str; 16] = [
     "f4.npy",
     "fortran.npy",
     "classes.npz",
@@ -37,6 +37,11 @@ pub(crate) const BINARY: [&str; 11] = [
     "pages_v2.parquet",
     "encoder.npz",
     "encoder_column.parquet",
+    "wide.parquet",
+    "lz4.feather",
+    "zstd.feather",
+    "category.feather",
+    "list.feather",
 ];
 
 /// A folder with one file of this name and content, and the file's path.

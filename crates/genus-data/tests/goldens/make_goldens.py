@@ -1,4 +1,4 @@
-"""Writes the golden files with the real NumPy, PyArrow and safetensors, so that the readers are tested on what people have.
+"""Writes the golden files with the real NumPy, pandas, PyArrow and safetensors, so that the readers are tested on what people have.
 
 Run in this directory: python3 make_goldens.py
 
@@ -10,7 +10,9 @@ import io
 import json
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+import pyarrow.feather as feather
 import pyarrow.parquet as pq
 from safetensors.numpy import save
 
@@ -181,3 +183,39 @@ with open("encoder.jsonl", "w", encoding="utf-8") as file:
     file.writelines(json.dumps({"embedding": x, "encoder": MARK}) + "\n" for x in ROWS)
 paths = pa.array(["images/1.jpg", "images/2.jpg", "images/3.jpg"])
 pq.write_table(pa.table({"image": paths, "id": pa.array([11, 12, 13]), "label": ["cat", None, "dog"]}), "manifest.parquet")
+
+# Tables as pandas writes them: a column a feature, in another order, among others that are none.
+LETTERS = {"label": NULLABLE, "f2": X[:, 2], "f0": X[:, 0], "note": ["x"] * 5, "f1": X[:, 1], "id": IDS}
+WIDE = pd.DataFrame(LETTERS)
+GZIP = {"method": "gzip", "mtime": 1}
+WIDE.to_csv("wide.tsv", sep="\t", index=False)
+WIDE.to_csv("wide.tsv.gz", sep="\t", index=False, compression=GZIP)
+WIDE.to_csv("semicolons.csv", sep=";", decimal=",", index=False)
+WIDE.to_csv("tabs.csv", sep="\t", index=False)
+WIDE.to_csv("wide.csv.gz", index=False, compression=GZIP)
+WIDE.to_csv("with_index.csv")
+WIDE.rename(columns={"label": "Class", "id": "ID"}).to_csv("capitals.csv", index=False)
+WIDE.to_json("wide.jsonl", orient="records", lines=True, force_ascii=False)
+WIDE.to_json("wide.jsonl.gz", orient="records", lines=True, compression=GZIP)
+pd.DataFrame(X).to_csv("only_numbers.csv", index=False)
+WIDE.to_parquet("wide.parquet", index=False)
+WIDE.assign(f0=WIDE.f0.astype("f8"), f1=(WIDE.f1 * 8).astype("i8") / 8, f2=WIDE.f2.astype("f2")).to_parquet("wide_types.parquet")
+pq.write_table(pa.Table.from_pandas(WIDE, preserve_index=False), "wide_groups.parquet", row_group_size=2, use_dictionary=False)
+for compression in ["lz4", "zstd", "uncompressed"]:
+    WIDE.to_feather(f"{compression}.feather", compression=compression)
+WIDE.assign(label=WIDE.label.astype("category")).to_feather("category.feather")
+arrow = pa.table({"embedding": lists, "label": pa.array(NULLABLE), "id": pa.array(IDS), "note": ["x"] * 5})
+feather.write_feather(arrow, "list.feather", chunksize=2)
+feather.write_feather(arrow.set_column(0, "vectors", fixed), "fixed.arrow")
+with pa.ipc.new_stream("stream.arrow", arrow.schema) as stream:
+    stream.write_table(arrow, max_chunksize=2)
+marked = pa.table({"embedding": lists}).replace_schema_metadata({"genus.encoder": MARK})
+feather.write_feather(marked, "encoder.feather")
+feather.write_feather(pa.table({"embedding": lists, "encoder": ["one"] * 3 + ["two"] * 2}), "encoders.feather")
+write("version1.feather", b"FEA1\0\0\0\0FEA1")
+feather.write_feather(arrow.slice(0, 0), "no_rows.feather")
+null = WIDE.astype({"f1": "Float32"})
+null.loc[3, "f1"] = pd.NA
+null.to_feather("null.feather")
+null.to_parquet("null_wide.parquet")
+feather.write_feather(pa.table({"id": [11, 12], "image": ["a.jpg", "b.jpg"], "class": ["cat", None]}), "manifest.feather")

@@ -164,18 +164,19 @@ impl Report {
             other.row(cells);
         }
         let s = &self.settings;
+        let seed = s.seeds_in_words();
         let queries = in_words(s.query, s.pile());
         let what = match &s.large {
             Some(large) if large.authors => format!(
-                "{} tasks of {}-way {}-shot {}-new in the order of the data, the first two batches clustered, seed {}",
-                s.episodes, s.way, s.shot, s.new, s.seed
+                "{} tasks of {}-way {}-shot {}-new in the order of the data, the first two batches clustered, {}",
+                s.episodes, s.way, s.shot, s.new, seed
             ),
             Some(large) => format!(
-                "{} tasks of {}-way {}-shot {}-new, {} queries clustered and the rest assigned, seed {}",
-                s.episodes, s.way, s.shot, s.new, large.subset, s.seed
+                "{} tasks of {}-way {}-shot {}-new, {} queries clustered and the rest assigned, {}",
+                s.episodes, s.way, s.shot, s.new, large.subset, seed
             ),
             None if s.orders.is_some() => format!(
-                "{} of {} of {} classes with {queries}, {} of them known from {}, from {} classes{}, seed {}",
+                "{} of {} of {} classes with {queries}, {} of them known from {}, from {} classes{}, {}",
                 counted(s.orders.unwrap_or_default(), "order"),
                 counted(s.episodes, "pile"),
                 s.way + s.new,
@@ -183,31 +184,28 @@ impl Report {
                 examples_in_words(s.shot),
                 s.classes,
                 s.half_in_words(),
-                s.seed
+                seed
             ),
             None if s.experiment == ExperimentKind::Piles => format!(
-                "{} a pile of {} classes, {} of them known from {}, from {} classes{}, seed {}",
+                "{} a pile of {} classes, {} of them known from {}, from {} classes{}, {}",
                 counted(s.episodes, "draw"),
                 s.way + s.new,
                 s.way,
                 examples_in_words(s.shot),
                 s.classes,
                 s.half_in_words(),
-                s.seed
+                seed
             ),
             None if with_data => format!(
-                "{} episodes a row of {}-way {}-shot {}-new with {queries}, seed {}",
-                s.episodes, s.way, s.shot, s.new, s.seed
+                "{} episodes a row of {}-way {}-shot {}-new with {queries}, {}",
+                s.episodes, s.way, s.shot, s.new, seed
             ),
             None if several_shapes => {
-                format!(
-                    "{} episodes a row from {} classes, seed {}",
-                    s.episodes, s.classes, s.seed
-                )
+                format!("{} episodes a row from {} classes, {}", s.episodes, s.classes, seed)
             }
             None => format!(
-                "{} episodes of {}-way {}-shot {}-new with {queries} from {} classes, seed {}",
-                s.episodes, s.way, s.shot, s.new, s.classes, s.seed
+                "{} episodes of {}-way {}-shot {}-new with {queries} from {} classes, {}",
+                s.episodes, s.way, s.shot, s.new, s.classes, seed
             ),
         };
         let beside = if with_paper {
@@ -246,10 +244,15 @@ impl Report {
         } else {
             ""
         };
+        let between = if s.seeds.is_empty() {
+            ""
+        } else {
+            " of the means of seeds"
+        };
         Contents {
             what,
             how: format!(
-                "Accuracy in % by the paper's metric, ± half the 95 % interval.{scores}{waiting}{sure}{found}{beside}{outliers}"
+                "Accuracy in % by the paper's metric, ± half the 95 % interval{between}.{scores}{waiting}{sure}{found}{beside}{outliers}"
             ),
             main,
             doubts,
@@ -259,6 +262,15 @@ impl Report {
 }
 
 impl Settings {
+    /// The seed, or all of them.
+    fn seeds_in_words(&self) -> String {
+        let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
+        match seeds.is_empty() {
+            true => format!("seed {}", self.seed),
+            false => format!("seeds {}", seeds.join(", ")),
+        }
+    }
+
     /// Which half the classes are, as in ` (the first half)`.
     fn half_in_words(&self) -> String {
         let half = self.half.as_ref();

@@ -1,4 +1,4 @@
-//! A report as Markdown.
+//! A report as Markdown, CSV and LaTeX.
 
 use std::fmt::Write;
 
@@ -9,6 +9,23 @@ use super::contents::Contents;
 pub(super) const OTHERS: &str = "Other conventions (All / Old / New in %) and indices";
 
 impl Report {
+    /// The table of the paper's metric as CSV.
+    pub fn csv(&self) -> String {
+        self.contents().main.csv()
+    }
+
+    /// The table of the paper's metric for LaTeX, under a comment that says what it is.
+    pub fn latex(&self) -> String {
+        let Contents { what, main, .. } = self.contents();
+        let settings = &self.settings;
+        let head = format!("{}, {}: {what}", settings.experiment, settings.features);
+        format!(
+            "% {}\n% \\usepackage{{booktabs}}\n{}",
+            head.replace('\n', " "),
+            main.latex()
+        )
+    }
+
     /// The report as two Markdown tables: the paper's metric, then the other conventions.
     pub fn markdown(&self) -> String {
         let Contents {

@@ -71,6 +71,9 @@ pub struct Settings {
     pub episodes: u64,
     /// The seed.
     pub seed: u64,
+    /// All seeds, where there are several; figures are then means over them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seeds: Vec<u64>,
     /// The orders that the items of an episode come in, in an experiment on streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orders: Option<u64>,
@@ -401,6 +404,7 @@ impl Settings {
             outliers: bench.pile.outliers,
             episodes: bench.episodes,
             seed: bench.seed,
+            seeds: Vec::new(),
             orders: match experiment {
                 Experiment::Stream(streams) => Some(streams.orders),
                 _ => None,
@@ -635,6 +639,54 @@ impl Report {
     /// The report as indented JSON.
     pub fn json(&self) -> String {
         serde_json::to_string_pretty(self).expect("maps with string keys, numbers and strings have a JSON form")
+    }
+
+    /// Reports of the same experiment with several seeds as one: means, and how far the seeds lie apart; `None` of no reports.
+    pub fn over_seeds(reports: Vec<Report>) -> Option<Report> {
+        let mut over = reports.first()?.clone();
+        if reports.len() == 1 {
+            return Some(over);
+        }
+        over.settings.seeds = reports.iter().map(|report| report.settings.seed).collect();
+        for (at, run) in over.runs.iter_mut().enumerate() {
+            let runs: Vec<&Run> = reports.iter().filter_map(|report| report.runs.get(at)).collect();
+            let mean = |of: &dyn Fn(&Run) -> Option<f64>| Summary::of(runs.iter().filter_map(|run| of(run)));
+            let over = |of: &dyn Fn(&Run) -> Option<Interval>| Interval::from(mean(&|run| Some(of(run)?.mean)));
+            run.all = over(&|run| Some(run.all));
+            run.old = over(&|run| Some(run.old));
+            run.new = over(&|run| Some(run.new));
+            if let Some(k) = &mut run.k {
+                let found = mean(&|run| Some(run.k?.mean));
+                (k.mean, k.ci95) = (found.mean, found.ci95);
+                k.error = mean(&|run| Some(run.k?.error)).mean;
+                k.relative_error = k.relative_error.map(|_| mean(&|run| run.k?.relative_error).mean);
+            }
+            if let Some(scores) = &mut run.known_or_new {
+                scores.auroc = over(&|run| Some(run.known_or_new.as_ref()?.auroc));
+            }
+            if let Some(unsure) = &mut run.unsure {
+                unsure.outliers = over(&|run| Some(run.unsure?.outliers));
+                unsure.others = over(&|run| Some(run.unsure?.others));
+            }
+            if let Some(sure) = &mut run.sureness {
+                sure.ece = mean(&|run| Some(run.sureness?.ece)).mean;
+                sure.errors_found = over(&|run| Some(run.sureness?.errors_found));
+                sure.outliers_found = over(&|run| Some(run.sureness?.outliers_found));
+            }
+            if let Some(stream) = &mut run.stream {
+                stream.waiting = stream.waiting.map(|_| over(&|run| run.stream?.waiting));
+            }
+            run.metrics.nmi = over(&|run| Some(run.metrics.nmi));
+            run.metrics.ari = over(&|run| Some(run.metrics.ari));
+            for (name, three) in &mut run.metrics.conventions {
+                three.all = over(&|run| Some(run.metrics.conventions.get(name)?.all));
+                three.old = over(&|run| Some(run.metrics.conventions.get(name)?.old));
+                three.new = over(&|run| Some(run.metrics.conventions.get(name)?.new));
+            }
+            run.episodes = runs.iter().flat_map(|run| run.episodes.clone()).collect();
+            run.time = runs.iter().map(|run| run.time).sum();
+        }
+        Some(over)
     }
 
     /// The runs of several reports as one, as of one encoder after the other; `None` of no reports.

@@ -92,6 +92,79 @@ impl Table {
     }
 }
 
+impl Table {
+    /// The table as CSV: shares in % with half of their interval in a column of its own, other numbers as they are.
+    pub(crate) fn csv(&self) -> String {
+        let with_interval = |column: usize| self.rows.iter().any(|row| row[column].share.is_some());
+        let mut text = String::new();
+        let mut line = |cells: Vec<String>| {
+            text += &cells.join(",");
+            text.push('\n');
+        };
+        let header = self.header.iter().enumerate().flat_map(|(column, name)| {
+            let interval = with_interval(column).then(|| csv_cell(&format!("{name} ±")));
+            std::iter::once(csv_cell(name)).chain(interval)
+        });
+        line(header.collect());
+        for row in &self.rows {
+            let cells = row.iter().enumerate().flat_map(|(column, cell)| {
+                let value = match (cell.share, cell.value) {
+                    (Some((mean, _)), _) => format!("{:.3}", 100.0 * mean),
+                    (None, Some(value)) => value.to_string(),
+                    (None, None) if column >= self.texts => String::new(),
+                    (None, None) => csv_cell(&cell.text),
+                };
+                let half = cell
+                    .share
+                    .map_or(String::new(), |(_, half)| format!("{:.3}", 100.0 * half));
+                std::iter::once(value).chain(with_interval(column).then_some(half))
+            });
+            line(cells.collect());
+        }
+        text
+    }
+
+    /// The table for LaTeX, with the rules of the package booktabs.
+    pub(crate) fn latex(&self) -> String {
+        let columns: String = (0..self.header.len())
+            .map(|column| if column < self.texts { 'l' } else { 'r' })
+            .collect();
+        let line = |cells: Vec<String>| format!("{} \\\\\n", cells.join(" & "));
+        let header = line(self.header.iter().map(|name| latex_text(name)).collect());
+        let rows = self.rows.iter();
+        let rows: String = rows
+            .map(|row| line(row.iter().map(|cell| latex_text(&cell.text)).collect()))
+            .collect();
+        format!("\\begin{{tabular}}{{{columns}}}\n\\toprule\n{header}\\midrule\n{rows}\\bottomrule\n\\end{{tabular}}\n")
+    }
+}
+
+fn csv_cell(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+/// A text as LaTeX prints it.
+fn latex_text(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in text.chars() {
+        match c {
+            '&' | '%' | '$' | '#' | '_' | '{' | '}' => escaped.extend(['\\', c]),
+            '\\' => escaped += "\\textbackslash{}",
+            '~' => escaped += "\\textasciitilde{}",
+            '^' => escaped += "\\textasciicircum{}",
+            '±' => escaped += "$\\pm$",
+            '–' => escaped += "--",
+            '×' => escaped += "$\\times$",
+            'α' => escaped += "$\\alpha$",
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A name may hold what ends a cell.

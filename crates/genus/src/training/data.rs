@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use genus_core::episode::{Pool, ShortClasses};
 use genus_core::rng::Rng;
 use genus_data::datasets::{DatasetEntry, Images};
-use genus_data::{ImageItem, Split, list_images};
+use genus_data::{ImageItem, Split, TableOptions, list_images};
 use genus_vision::{EncodeError, ImageError, ImageSource, Limits, Rgb, Transform, View, with_decoded};
 use rayon::prelude::*;
 
@@ -48,7 +48,7 @@ impl TrainingData {
     pub(crate) fn load(settings: &TrainingSettings, watcher: &mut dyn Watcher) -> Result<Self, TrainingError> {
         let data = settings.data.clone().unwrap_or(settings.images.display().to_string());
         let (listed, known) = match &settings.data {
-            None => (list_images(&settings.images)?, None),
+            None => (list_images(&settings.images, &TableOptions::default())?, None),
             Some(name) => {
                 let part = settings.part.as_deref().map_or(Ok(Images::default()), str::parse);
                 let part = part.map_err(|e| TrainingError::Setting { problem: e.to_string() })?;

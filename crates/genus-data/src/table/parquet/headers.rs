@@ -20,10 +20,7 @@ const MAX_DEPTH: usize = 8;
 /// The bytes of the largest page of a column, which may have several leaves; none is larger than it may be.
 pub(super) fn largest_page(input: &Input, column: usize) -> Result<u64, DataError> {
     let metadata = input.metadata.metadata();
-    let schema = metadata.file_metadata().schema_descr();
-    let leaves: Vec<usize> = (0..schema.num_columns())
-        .filter(|&leaf| schema.get_column_root_idx(leaf) == column)
-        .collect();
+    let leaves = input.leaves.get(column).map_or(&[][..], Vec::as_slice);
     let file = File::open(&input.origin.path).map_err(|e| input.origin.io(e))?;
     let mut from = BufReader::with_capacity(BUFFER, file);
     let mut largest = 0;

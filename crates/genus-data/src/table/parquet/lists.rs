@@ -1,25 +1,20 @@
-//! Features of every kind that Arrow knows, by way of its reader.
+//! Lists of every kind that Arrow knows, by way of its reader.
 
-use std::ops::Range;
-
-use arrow_array::cast::AsArray;
-use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Float64Type};
-use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
-use arrow_schema::DataType;
+use arrow_array::{Array, ArrayRef};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 
 use super::pages::for_each_length;
 use super::{Batches, Input, guarded};
 use crate::error::{DataError, Place};
-use crate::table::element::append_f16;
+use crate::table::batch::{append_lists, check_features_type, first_dim};
 use crate::table::limits::check_features;
-use crate::table::source::Origin;
 
 /// Bytes of features decoded at a time: they are still in the processor's cache when they are copied into the block.
 const BATCH_BYTES: u64 = 1 << 20;
 
 /// Reads lists batch by batch.
 pub(super) struct ListReader {
+    column: usize,
     reader: ParquetRecordBatchReader,
     /// The batch being given out and the first of its rows not given yet.
     batch: Option<(ArrayRef, usize)>,
@@ -35,6 +30,7 @@ impl ListReader {
             limit: None,
         };
         Ok(Self {
+            column,
             reader: input.reader(&[column], rows)?,
             batch: None,
         })
@@ -42,7 +38,8 @@ impl ListReader {
 
     /// The number of features of the first row.
     pub(super) fn first_dim(input: &Input, column: usize) -> Result<usize, DataError> {
-        Lists::check_type(&input.origin, input.metadata.schema().field(column).data_type())?;
+        let data_type = input.metadata.schema().field(column).data_type();
+        check_features_type(&input.origin, input.name(column), data_type)?;
         // Before any of them is decoded: a page of a few bytes may stand for any number of values.
         let mut first = 0;
         for_each_length(input, column, |length, _| {
@@ -56,15 +53,12 @@ impl ListReader {
             limit: Some(1),
         };
         let mut first = Self {
+            column,
             reader: input.reader(&[column], rows)?,
             batch: None,
         };
         let (array, _) = first.refill(input, 0)?;
-        let lists = Lists::of(&input.origin, array)?;
-        if array.is_null(0) {
-            return Err(null_list(input, 0));
-        }
-        Ok(lists.length(0))
+        first_dim(&input.origin, &[(input.name(column), array)])
     }
 
     /// Appends at least one and at most `max_rows` rows, the first of which is row `first` of the file; gives their
@@ -77,9 +71,10 @@ impl ListReader {
         max_rows: usize,
         values: &mut Vec<f32>,
     ) -> Result<usize, DataError> {
+        let name = input.name(self.column);
         let (array, given) = self.refill(input, first)?;
         let rows = (array.len() - *given).min(max_rows);
-        append(input, array, *given..*given + rows, first, dim, values)?;
+        append_lists(&input.origin, name, array, *given..*given + rows, first, dim, values)?;
         *given += rows;
         Ok(rows)
     }
@@ -118,142 +113,4 @@ fn check_lengths(input: &Input, column: usize, dim: usize) -> Result<(), DataErr
 fn batch_rows(dim: usize) -> usize {
     let bytes_a_row = (dim.max(1) as u64).saturating_mul(4);
     (BATCH_BYTES / bytes_a_row).clamp(16, 1 << 16) as usize
-}
-
-/// Appends some rows of a batch; the first of them is row `first` of the file.
-fn append(
-    input: &Input,
-    array: &ArrayRef,
-    range: Range<usize>,
-    first: u64,
-    dim: usize,
-    values: &mut Vec<f32>,
-) -> Result<(), DataError> {
-    let lists = Lists::of(&input.origin, array)?;
-    let row_in_file = |row: usize| first + (row - range.start) as u64;
-    if array.null_count() > 0
-        && let Some(row) = range.clone().find(|&row| array.is_null(row))
-    {
-        return Err(null_list(input, row_in_file(row)));
-    }
-    if let Some(row) = range.clone().find(|&row| lists.length(row) != dim) {
-        return Err(input
-            .origin
-            .dimension(Place::Row(row_in_file(row) + 1), dim, lists.length(row)));
-    }
-    // Lists of which none is null follow each other without gaps.
-    let elements = lists.start(range.start)..lists.start(range.end);
-    if let Some(nulls) = lists.values.nulls().filter(|nulls| nulls.null_count() > 0)
-        && let Some(at) = elements.clone().position(|at| nulls.is_null(at))
-    {
-        return Err(input.origin.row(
-            Place::Row(first + (at / dim) as u64 + 1),
-            format!(
-                "feature {} of \"embedding\" is null; fill it in or remove the row",
-                at % dim + 1
-            ),
-        ));
-    }
-    append_numbers(&lists.values, elements, values).ok_or_else(|| {
-        input
-            .origin
-            .malformed("column \"embedding\" is damaged; write the file again")
-    })
-}
-
-fn null_list(input: &Input, row: u64) -> DataError {
-    input.origin.row(
-        Place::Row(row + 1),
-        "\"embedding\" is null; fill it in or remove the row",
-    )
-}
-
-/// Appends a range of an array of floats; `None` when it has no such range.
-fn append_numbers(array: &ArrayRef, range: Range<usize>, values: &mut Vec<f32>) -> Option<()> {
-    fn slice<T: ArrowPrimitiveType>(array: &ArrayRef, range: Range<usize>) -> Option<&[T::Native]> {
-        array
-            .as_primitive_opt::<T>()
-            .and_then(|array| array.values().get(range))
-    }
-    match array.data_type() {
-        DataType::Float32 => values.extend_from_slice(slice::<Float32Type>(array, range)?),
-        DataType::Float64 => values.extend(slice::<Float64Type>(array, range)?.iter().map(|&v| v as f32)),
-        _ => append_f16(slice::<Float16Type>(array, range)?, values),
-    }
-    Some(())
-}
-
-/// A column of lists of any of the three kinds.
-struct Lists<'a> {
-    values: ArrayRef,
-    offsets: Offsets<'a>,
-}
-
-enum Offsets<'a> {
-    Small(&'a [i32]),
-    Large(&'a [i64]),
-    Fixed(usize),
-}
-
-impl<'a> Lists<'a> {
-    fn of(origin: &Origin, array: &'a ArrayRef) -> Result<Self, DataError> {
-        fn variable<O: OffsetSizeTrait>(array: &ArrayRef) -> Option<(ArrayRef, &[O])> {
-            let list = array.as_list_opt::<O>()?;
-            Some((list.values().clone(), list.value_offsets()))
-        }
-        let lists = if let Some((values, offsets)) = variable::<i32>(array) {
-            Self {
-                values,
-                offsets: Offsets::Small(offsets),
-            }
-        } else if let Some((values, offsets)) = variable::<i64>(array) {
-            Self {
-                values,
-                offsets: Offsets::Large(offsets),
-            }
-        } else if let Some(list) = array.as_fixed_size_list_opt() {
-            let length = usize::try_from(list.value_length()).unwrap_or(0);
-            Self {
-                values: list.values().clone(),
-                offsets: Offsets::Fixed(length),
-            }
-        } else {
-            return Err(not_lists(origin, array.data_type()));
-        };
-        Self::check_type(origin, array.data_type())?;
-        Ok(lists)
-    }
-
-    /// Fails for what is no list of floats.
-    fn check_type(origin: &Origin, kind: &DataType) -> Result<(), DataError> {
-        let (DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _)) = kind else {
-            return Err(not_lists(origin, kind));
-        };
-        match item.data_type() {
-            DataType::Float16 | DataType::Float32 | DataType::Float64 => Ok(()),
-            other => Err(origin.malformed(format!(
-                "column \"embedding\" holds lists of {other} where lists of 16-, 32- or 64-bit floats are \
-                 needed; convert it"
-            ))),
-        }
-    }
-
-    /// Where a row begins; for the row after the last, where that ends.
-    fn start(&self, row: usize) -> usize {
-        match self.offsets {
-            Offsets::Small(offsets) => offsets[row] as usize,
-            Offsets::Large(offsets) => offsets[row] as usize,
-            Offsets::Fixed(length) => row * length,
-        }
-    }
-
-    fn length(&self, row: usize) -> usize {
-        self.start(row + 1) - self.start(row)
-    }
-}
-
-fn not_lists(origin: &Origin, kind: &DataType) -> DataError {
-    origin.malformed(format!(
-        "column \"embedding\" holds {kind} where lists of floats are needed; store one list a row"
-    ))
 }

@@ -55,7 +55,7 @@ impl PageReader {
     pub(super) fn open(input: &Input, column: usize, dim: usize) -> Option<Self> {
         let metadata = input.metadata.metadata().clone();
         let schema = metadata.file_metadata().schema_descr();
-        let leaf = only_leaf(&metadata, column)?;
+        let leaf = only_leaf(input, column)?;
         let description = schema.column(leaf);
         let number = match (description.physical_type(), description.logical_type_ref()) {
             (Type::FLOAT, _) => Number::F32,
@@ -275,11 +275,9 @@ impl PageReader {
 }
 
 /// The one leaf of a column.
-fn only_leaf(metadata: &ParquetMetaData, column: usize) -> Option<usize> {
-    let schema = metadata.file_metadata().schema_descr();
-    let mut leaves = (0..schema.num_columns()).filter(|&leaf| schema.get_column_root_idx(leaf) == column);
-    match (leaves.next(), leaves.next()) {
-        (Some(leaf), None) => Some(leaf),
+fn only_leaf(input: &Input, column: usize) -> Option<usize> {
+    match input.leaves.get(column)?[..] {
+        [leaf] => Some(leaf),
         _ => None,
     }
 }
@@ -310,7 +308,7 @@ pub(super) fn for_each_length(
             .origin
             .malformed("where its lists begin cannot be told; the file is damaged, write it again")
     };
-    let leaf = only_leaf(metadata, column).ok_or_else(damaged)?;
+    let leaf = only_leaf(input, column).ok_or_else(damaged)?;
     let file = Arc::new(File::open(&input.origin.path).map_err(|e| input.origin.io(e))?);
     input.largest_page(&[column])?;
     for row_group in 0..metadata.num_row_groups() {
@@ -498,11 +496,7 @@ mod tests {
                 .with_extension("parquet");
             let file = File::open(&path).unwrap();
             let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).unwrap();
-            let input = Input {
-                origin: Origin::new(&path),
-                metadata,
-                largest_pages: Default::default(),
-            };
+            let input = Input::of(Origin::new(&path), metadata);
             let column = input.column("embedding").unwrap();
             let mut pages = PageReader::open(&input, column, 3).unwrap();
             let mut values = Vec::new();

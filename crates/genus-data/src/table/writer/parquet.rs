@@ -16,7 +16,7 @@ use parquet::schema::types::ColumnPath;
 use super::{RowOut, Shape, Sink};
 use crate::assignments::into_io;
 use crate::error::DataError;
-use crate::table::parquet::ENCODER_KEY;
+use crate::table::batch::ENCODER_KEY;
 use crate::table::source::Origin;
 use genus_files::AtomicFile;
 

@@ -1,0 +1,91 @@
+//! Texts that are read a line at a time: files, files compressed with gzip, and the standard input.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+
+use flate2::read::MultiGzDecoder;
+
+use super::format::is_gzip;
+use super::limits::most_unpacked;
+use super::source::Origin;
+use crate::error::DataError;
+use genus_files::refuse_device;
+
+/// Bytes that are read at a time.
+const BUFFER: usize = 256 << 10;
+
+/// A text.
+pub(crate) type Text = BufReader<Box<dyn Read + Send>>;
+
+/// Opens the text that errors name.
+pub(crate) fn open(origin: &Origin) -> Result<Text, DataError> {
+    if origin.is_standard_input() {
+        return Ok(BufReader::with_capacity(BUFFER, Box::new(io::stdin())));
+    }
+    let file = File::open(&origin.path).map_err(|e| origin.io(e))?;
+    let found = file.metadata().map_err(|e| origin.io(e))?;
+    if found.is_dir() {
+        let path = origin.path.clone();
+        return Err(DataError::Directory { path });
+    }
+    // A device may have no end.
+    refuse_device(&found).map_err(|e| origin.io(e))?;
+    let bytes: Box<dyn Read + Send> = match is_gzip(&origin.path) {
+        false => Box::new(file),
+        true => Box::new(Unpacked {
+            inner: MultiGzDecoder::new(BufReader::new(file)),
+            left: most_unpacked(found.len()),
+            length: found.len(),
+        }),
+    };
+    Ok(BufReader::with_capacity(BUFFER, bytes))
+}
+
+/// Whether there is a whole line in what was read ahead, so that reading it waits for nobody.
+pub(super) fn has_line(text: &BufReader<impl Read>) -> bool {
+    text.buffer().contains(&b'\n')
+}
+
+/// What gzip has packed, up to what a file of its size may become.
+struct Unpacked<R> {
+    inner: R,
+    left: u64,
+    length: u64,
+}
+
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer).map_err(|e| match e.kind() {
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("it is not compressed with gzip, or damaged ({e}); copy or write it again"),
+            ),
+            _ => e,
+        })?;
+        self.left = self.left.checked_sub(count as u64).ok_or_else(|| {
+            io::Error::other(format!(
+                "its {} bytes become more than {}, the most for a compressed table; if it is an honest one, unpack it first",
+                self.length,
+                most_unpacked(self.length)
+            ))
+        })?;
+        Ok(count)
+    }
+}
+
+/// Gives no more than a line at a time, so that whoever reads ahead does not wait for the line after the one that is needed.
+pub(super) struct ByLine<R>(pub(super) R);
+
+impl<R: BufRead> Read for ByLine<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let ready = self.0.fill_buf()?;
+        let line = ready
+            .iter()
+            .position(|&byte| byte == b'\n')
+            .map_or(ready.len(), |at| at + 1);
+        let count = line.min(buffer.len());
+        buffer[..count].copy_from_slice(&ready[..count]);
+        self.0.consume(count);
+        Ok(count)
+    }
+}
