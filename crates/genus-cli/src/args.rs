@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use genus::training::Blocks;
 use genus::{CacheChoice, ImageOptions, TableFormat, TableOptions};
@@ -17,6 +17,7 @@ use genus_data::{Export, Format, Link};
 use genus_lab::{ALPHAS, DataInput, DataSource, EmbeddingOptions, THRESHOLDS, Varied};
 use genus_vision::{Limits, Model, Precision};
 
+use crate::collection::CollectionCommand;
 use crate::failure::Failure;
 
 const STYLES: Styles = Styles::styled()
@@ -88,6 +89,63 @@ pub(crate) struct Args {
     pub(crate) global: Global,
 }
 
+/// The commands as the help groups them; what is in none comes last.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Sort once", &["demo", "discover", "assign"]),
+    (
+        "A collection",
+        &[
+            "init", "add", "status", "groups", "show", "name", "merge", "split", "move", "confirm", "reject", "noise",
+            "undo", "redo", "log", "refresh", "ask", "apply", "report", "export", "check", "compact",
+        ],
+    ),
+    ("Encoders", &["embed", "encoders", "cache", "train"]),
+    ("Research", &["calibrate", "bench", "methods"]),
+];
+
+impl Args {
+    /// The command whose help has the commands in groups, which clap has no way to say.
+    pub(crate) fn grouped() -> clap::Command {
+        let command = Args::command();
+        let about = |name: &str| -> Option<(String, String)> {
+            let found = command.find_subcommand(name)?;
+            Some((name.to_owned(), found.get_about()?.to_string()))
+        };
+        let listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        let others: Vec<&str> = command
+            .get_subcommands()
+            .map(clap::Command::get_name)
+            .filter(|name| !listed.contains(name))
+            .collect();
+        let groups = GROUPS.iter().map(|&(title, names)| (title, names.to_vec()));
+        let width = command
+            .get_subcommands()
+            .map(|found| found.get_name().len())
+            .max()
+            .unwrap_or(0);
+        let (header, literal) = (STYLES.get_header(), STYLES.get_literal());
+        let mut text = String::new();
+        for (title, names) in groups.chain([("Other", others)]) {
+            text += &format!("{header}{title}:{header:#}\n");
+            for (name, about) in names.iter().filter_map(|name| about(name)) {
+                text += &format!(
+                    "  {literal}{name}{literal:#}{}  {about}\n",
+                    " ".repeat(width - name.len())
+                );
+            }
+            text.push('\n');
+        }
+        let template = format!(
+            "{{before-help}}{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{text}{{all-args}}{{after-help}}"
+        );
+        command
+            .mut_subcommands(|found| found.hide(true))
+            // Of commands that are hidden the usage would say nothing.
+            .override_usage("genus [OPTIONS] <COMMAND>")
+            .help_template(template)
+    }
+}
+
 /// Reads a number that the table of ranges has under a name.
 fn ranged<T>(name: &'static str) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
 where
@@ -121,6 +179,8 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     Discover(Discover),
     Assign(Assign),
+    #[command(flatten)]
+    Collection(CollectionCommand),
     Calibrate(Calibrate),
     Embed(Embed),
     Train(Box<Train>),

@@ -247,6 +247,31 @@ impl From<LoadError> for Failure {
     }
 }
 
+/// A collection says what is wrong; here it is said which command mends it.
+impl From<genus_collection::Error> for Failure {
+    fn from(error: genus_collection::Error) -> Self {
+        use genus_collection::{Error, Refusal};
+        let mended = |way_out: &str| Failure::failed(format!("{error}{way_out}"));
+        match error {
+            Error::Genus(error) => (*error).into(),
+            Error::Data(error) => (*error).into(),
+            Error::File(error) => error.into(),
+            Error::NoCollection { .. } => mended("; `genus init` makes one"),
+            Error::Exists { .. } => mended("; `genus add` adds items to it"),
+            Error::Damaged { ref path, .. } => {
+                let folder = path.parent().unwrap_or(path);
+                let way_out = format!(
+                    "; `genus export {} --salvage -o DIR` saves what can be saved",
+                    folder.display()
+                );
+                mended(&way_out)
+            }
+            Error::Refused(Refusal::TwoNames { .. }) => mended(" with --into"),
+            _ => mended(""),
+        }
+    }
+}
+
 /// The pipeline says what is wrong; here it is said which flag or command mends it.
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {

@@ -11,6 +11,7 @@ mod assign;
 mod bench;
 mod cache;
 mod calibrate;
+mod collection;
 mod demo;
 mod discover;
 mod embed;
@@ -28,7 +29,7 @@ mod train;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 
 use args::{Args, Command};
 use failure::Failure;
@@ -43,7 +44,8 @@ fn main() -> ExitCode {
     if let Err(e) = signals::listen() {
         say!("genus: cannot listen for interrupts: {e}");
     }
-    let args = Args::parse();
+    let matches = Args::grouped().get_matches();
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if let Some(path) = &args.global.summary {
         record::will_go_to(path);
     }
@@ -86,6 +88,7 @@ fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Discover(discover) => discover::run(discover, &args.global),
         Command::Assign(assign) => assign::run(assign, &args.global),
+        Command::Collection(command) => collection::run(command, &args.global),
         Command::Calibrate(calibrate) => calibrate::run(calibrate, &args.global),
         Command::Embed(embed) => embed::run(embed, &args.global),
         Command::Train(train) => train::run(train, &args.global),

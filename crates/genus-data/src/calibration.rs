@@ -105,7 +105,7 @@ pub fn calibration_fingerprint(calibration: &Calibration) -> String {
 }
 
 /// A calibration as the bytes of its file.
-pub(crate) fn to_bytes(calibration: &Calibration, made: &CalibrationOrigin) -> io::Result<Vec<u8>> {
+pub fn to_bytes(calibration: &Calibration, made: &CalibrationOrigin) -> io::Result<Vec<u8>> {
     let parts = calibration.to_parts();
     let text = Text {
         format: FORMAT.to_owned(),
@@ -147,7 +147,7 @@ pub(crate) fn to_bytes(calibration: &Calibration, made: &CalibrationOrigin) -> i
 }
 
 /// The calibration of a file's bytes; errors name the file.
-pub(crate) fn from_bytes(path: &Path, bytes: &[u8]) -> Result<(Calibration, CalibrationOrigin), DataError> {
+pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<(Calibration, CalibrationOrigin), DataError> {
     let damaged = |problem: &dyn Display| {
         malformed(
             path,

@@ -43,7 +43,10 @@ mod taxonomy;
 
 pub use assignments::{AssignmentRow, AssignmentWriter, Format, ParseFormatError};
 pub use cache::{CacheInfo, CachedEncoder, FeatureCache, default_root};
-pub use calibration::{CalibrationOrigin, calibration_fingerprint, read_calibration, write_calibration};
+pub use calibration::{
+    CalibrationOrigin, calibration_fingerprint, from_bytes as calibration_from_bytes, read_calibration,
+    to_bytes as calibration_to_bytes, write_calibration,
+};
 pub use digits::{Digits, digits};
 pub use emoji::{Emoji, emoji};
 pub use error::{DataError, Place};

@@ -240,7 +240,7 @@ impl<'a> Embedder<'a> {
     }
 
     /// One with the encoder that a taxonomy was made with, unless the options name another.
-    pub(crate) fn of_taxonomy(
+    pub fn of_taxonomy(
         options: &'a ImageOptions,
         folder: &'a Path,
         made: &'a Origin,
@@ -253,7 +253,7 @@ impl<'a> Embedder<'a> {
     }
 
     /// The encoder that was used, if there were images.
-    pub(crate) fn used(&self) -> Option<&EncoderRecord> {
+    pub fn used(&self) -> Option<&EncoderRecord> {
         self.loaded.as_ref().map(|loaded| &loaded.record)
     }
 
@@ -274,7 +274,7 @@ impl<'a> Embedder<'a> {
     }
 
     /// The items of a source. Images are embedded; features are taken as they are.
-    pub(crate) fn items(&mut self, source: Source, tables: &TableOptions, needs_labels: bool) -> Result<Items, Error> {
+    pub fn items(&mut self, source: Source, tables: &TableOptions, needs_labels: bool) -> Result<Items, Error> {
         let path = match source {
             Source::Table { table, encoder } => return Items::in_memory(table, encoder),
             Source::Path(path) => path,

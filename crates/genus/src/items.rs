@@ -76,12 +76,15 @@ pub struct Items {
 }
 
 /// What is known of items before they are read.
-pub(crate) struct Header {
-    pub(crate) dim: usize,
-    pub(crate) rows: Option<u64>,
-    pub(crate) encoder: Option<String>,
+pub struct Header {
+    /// Features an item.
+    pub dim: usize,
+    /// How many items there are, where the file says so.
+    pub rows: Option<u64>,
+    /// The fingerprint of the encoder that made the features, where that is known.
+    pub encoder: Option<String>,
     /// Columns that somebody might have meant as features.
-    pub(crate) left_out: Vec<String>,
+    pub left_out: Vec<String>,
 }
 
 impl Header {
@@ -180,7 +183,8 @@ impl Items {
         }
     }
 
-    pub(crate) fn header(&self) -> Result<Header, DataError> {
+    /// What is known of them before they are read.
+    pub fn header(&self) -> Result<Header, DataError> {
         if let Some(reader) = &*self.once.lock().unwrap_or_else(PoisonError::into_inner) {
             return Ok(Header::of(reader));
         }
@@ -195,8 +199,12 @@ impl Items {
         })
     }
 
+    pub(crate) fn for_each_block(&self, work: impl FnMut(Table) -> Result<(), Error>) -> Result<(), Error> {
+        self.for_each(work)
+    }
+
     /// Hands every block of the items to `work`, in order; of a file the next block is read meanwhile.
-    pub(crate) fn for_each_block(&self, mut work: impl FnMut(Table) -> Result<(), Error>) -> Result<(), Error> {
+    pub fn for_each<E: From<Error>>(&self, mut work: impl FnMut(Table) -> Result<(), E>) -> Result<(), E> {
         if let Some(TableFile { table, .. }) = &self.in_memory {
             let rows: Vec<usize> = (0..table.len()).collect();
             return rows.chunks(BLOCK).try_for_each(|rows| work(table.select(rows)));
@@ -204,7 +212,7 @@ impl Items {
         let once = self.once.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut reader = match once {
             Some(reader) => reader,
-            None => TableReader::open_with(&self.path, &self.tables)?,
+            None => TableReader::open_with(&self.path, &self.tables).map_err(Error::from)?,
         };
         std::thread::scope(|scope| {
             let (sender, receiver) = sync_channel::<Result<Table, DataError>>(1);
@@ -217,7 +225,9 @@ impl Items {
                     }
                 }
             });
-            receiver.into_iter().try_for_each(|block| work(block?))
+            receiver
+                .into_iter()
+                .try_for_each(|block| work(block.map_err(Error::from)?))
         })
     }
 

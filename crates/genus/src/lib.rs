@@ -105,7 +105,7 @@ pub use discover::{Clustered, DiscoverOptions, Examples, Inputs, Outcome, Timing
 pub use error::{Error, Purpose};
 pub use grow::{GrowOutcome, grow};
 pub use images::{CacheChoice, Embedder, ImageOptions, embed, fetch_weights};
-pub use items::{Items, Source};
+pub use items::{Header, Items, Source};
 pub use next_steps::NextSteps;
 pub use output::{Destination, Folder, Output, OutputOptions, Rows, Saved};
 pub use progress::{Length, Note, Progress, Silent, Skipped};

@@ -27,6 +27,12 @@ fn help_shows_every_option_and_examples() {
     insta::assert_snapshot!("demo", help_of("demo"));
 }
 
+/// The commands about a collection.
+const COLLECTION: [&str; 17] = [
+    "init", "add", "status", "groups", "show", "name", "merge", "split", "move", "confirm", "reject", "noise", "undo",
+    "redo", "log", "refresh", "check",
+];
+
 #[test]
 fn every_command_has_examples() {
     let benches = [
@@ -67,7 +73,8 @@ fn every_command_has_examples() {
         "man",
     ]
     .map(str::to_owned);
-    for command in commands.into_iter().chain(benches.map(|name| format!("bench {name}"))) {
+    let commands = commands.into_iter().chain(COLLECTION.map(str::to_owned));
+    for command in commands.chain(benches.map(|name| format!("bench {name}"))) {
         let help = help_of(&command);
         let (_, examples) = help
             .split_once("Examples:\n")
@@ -98,7 +105,10 @@ fn the_examples_of_help_are_valid_commands() {
         "bench transfer",
         "bench plot",
         "bench paper",
-    ] {
+    ]
+    .into_iter()
+    .chain(COLLECTION.into_iter().filter(|&command| command != "init"))
+    {
         let help = help_of(command);
         let (_, examples) = help.split_once("Examples:\n").unwrap();
         for example in examples.lines().filter_map(|line| line.strip_prefix("  genus ")) {
@@ -106,12 +116,29 @@ fn the_examples_of_help_are_valid_commands() {
             if words == "demo" {
                 continue;
             }
-            let outcome = folder.genus(words);
+            let mut run = folder.command("");
+            run.args(unquoted(words));
+            let outcome = folder.outcome(run, words);
             assert_eq!(outcome.code, Some(1), "{words}\n{}", outcome.stderr);
             seen += 1;
         }
     }
     assert!(seen >= 15, "{seen} examples were tried");
+}
+
+/// The words of a command line, without the quotes around some.
+fn unquoted(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    for letter in line.chars() {
+        match (letter, quote) {
+            (_, Some(mark)) if letter == mark => quote = None,
+            ('"' | '\'', None) => quote = Some(letter),
+            (' ', None) => words.push(String::new()),
+            _ => words.last_mut().unwrap().push(letter),
+        }
+    }
+    words
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod bad_files;
 mod bad_tasks;
 mod bench;
 mod calibrate;
+mod collection;
 mod demo;
 mod determinism;
 mod discover;

@@ -1,0 +1,268 @@
+//! The arguments of the commands that are about a collection.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use crate::args::{ImageArgs, TableArgs};
+
+/// What every command about a collection has.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Place {
+    /// The folder of the collection
+    #[arg(value_name = "COLLECTION")]
+    pub(crate) folder: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The same for commands that change it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Change {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Who the log says it was; by default who is logged in
+    #[arg(long, value_name = "NAME")]
+    pub(crate) author: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CollectionCommand {
+    /// Make a collection: a folder of items, groups and all that was said about them
+    #[command(after_help = "\
+Examples:
+  genus init birds
+  genus init birds --support labelled/
+  genus init birds --support labelled.parquet")]
+    Init(Init),
+    /// Add items: each joins a group, waits, or forms a new group with others
+    ///
+    /// The same photograph twice is one item, so the same folder can be added again and again. Either all items are added or none;
+    /// what was embedded before an interrupt is not embedded again.
+    #[command(after_help = "\
+Examples:
+  genus add birds photos/
+  genus add birds today.parquet
+  genus add birds more-examples/ --labelled")]
+    Add(Add),
+    /// Show a collection in numbers
+    #[command(after_help = "Examples:\n  genus status birds\n  genus status birds --json")]
+    Status(Place),
+    /// List the groups of a collection
+    #[command(after_help = "Examples:\n  genus groups birds\n  genus groups birds --json")]
+    Groups(Groups),
+    /// Show the items of a group, those that wait, or one item
+    #[command(after_help = "\
+Examples:
+  genus show birds new-3
+  genus show birds waiting -n 50
+  genus show birds noise
+  genus show birds IMG_0412.jpg")]
+    Show(Show),
+    /// Name a group
+    #[command(after_help = "\
+Examples:
+  genus name birds new-3 \"Herring gull\"
+  genus name birds new-5 \"Herring gull\" --merge     when a group is called that already")]
+    Name(Name),
+    /// Make groups one, for good
+    #[command(after_help = "\
+Examples:
+  genus merge birds new-3 new-7
+  genus merge birds new-3 \"Herring gull\"
+  genus merge birds gull \"Herring gull\" --into \"Herring gull\"")]
+    Merge(Merge),
+    /// Make several groups of one, for good
+    ///
+    /// Without items, parts are proposed by how the items lie: as many as there seem to be, or as --into says. With items, these
+    /// are a group of their own.
+    #[command(after_help = "\
+Examples:
+  genus split birds new-4
+  genus split birds new-4 --into 2 --dry-run
+  genus split birds new-4 --items IMG_0412.jpg IMG_0413.jpg")]
+    Split(Split),
+    /// Put items into a group, which makes them examples of it
+    #[command(after_help = "\
+Examples:
+  genus move birds IMG_0412.jpg '#87' --to \"Herring gull\"
+  genus move birds IMG_0412.jpg IMG_0413.jpg --to-new
+  genus move birds IMG_0412.jpg --to-new \"Ivory gull\"")]
+    Move(Move),
+    /// Say that items are where they belong, which makes them examples
+    #[command(after_help = "\
+Examples:
+  genus confirm birds IMG_0412.jpg IMG_0413.jpg
+  genus confirm birds --group new-3")]
+    Confirm(Confirm),
+    /// Say that items do not belong to the group that they are in
+    #[command(after_help = "Examples:\n  genus reject birds IMG_0412.jpg IMG_0413.jpg")]
+    Reject(These),
+    /// Say that items belong nowhere
+    #[command(after_help = "Examples:\n  genus noise birds IMG_0412.jpg")]
+    Noise(These),
+    /// Undo what was done last
+    #[command(after_help = "Examples:\n  genus undo birds")]
+    Undo(Change),
+    /// Do again what was undone
+    #[command(after_help = "Examples:\n  genus redo birds")]
+    Redo(Change),
+    /// List what was done, the last first
+    #[command(after_help = "Examples:\n  genus log birds\n  genus log birds -n 100 --json")]
+    Log(Log),
+    /// Sort everything anew that nobody has decided about
+    ///
+    /// Items that were confirmed or moved stay and are examples, merged groups stay one and split ones apart, items stay out of
+    /// where they were rejected, and groups keep their numbers and names.
+    #[command(after_help = "Examples:\n  genus refresh birds")]
+    Refresh(Change),
+    /// Look whether all is in order, and which photographs are missing
+    #[command(after_help = "Examples:\n  genus check birds")]
+    Check(Place),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Init {
+    #[command(flatten)]
+    pub(crate) change: Change,
+    /// Labelled examples: images with one folder a class, a manifest, or a feature file
+    #[arg(long, short, value_name = "FILE|DIR")]
+    pub(crate) support: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) images: ImageArgs,
+    #[command(flatten)]
+    pub(crate) tables: TableArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Add {
+    #[command(flatten)]
+    pub(crate) change: Change,
+    /// The items: a folder of images, a manifest, or a feature file
+    #[arg(value_name = "FILE|DIR")]
+    pub(crate) items: PathBuf,
+    /// Take labels for what a person said: the items are examples of groups of these names
+    #[arg(long)]
+    pub(crate) labelled: bool,
+    #[command(flatten)]
+    pub(crate) images: ImageArgs,
+    #[command(flatten)]
+    pub(crate) tables: TableArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Groups {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// At most so many, those with names and the largest first
+    #[arg(short, value_name = "N")]
+    pub(crate) n: Option<usize>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// A group by name or as #12, an item by name, `waiting` or `noise`
+    #[arg(value_name = "GROUP|ITEM")]
+    pub(crate) what: String,
+    /// At most so many items
+    #[arg(short, default_value_t = 100, value_name = "N")]
+    pub(crate) n: usize,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Name {
+    #[command(flatten)]
+    pub(crate) change: Change,
+    /// The group, by its name so far or as #12
+    #[arg(value_name = "GROUP")]
+    pub(crate) group: String,
+    /// What it is to be called
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// When a group is called that already, make the two one
+    #[arg(long)]
+    pub(crate) merge: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Merge {
+    #[command(flatten)]
+    pub(crate) change: Change,
+    /// The groups, by name or as #12
+    #[arg(value_name = "GROUP", required = true)]
+    pub(crate) groups: Vec<String>,
+    /// The one whose number and name stay; by default the one with a name
+    #[arg(long, value_name = "GROUP")]
+    pub(crate) into: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Split {
+    #[command(flatten)]
+    pub(crate) change: Change,
+    /// The group, by name or as #12
+    #[arg(value_name = "GROUP")]
+    pub(crate) group: String,
+    /// How many parts there are to be
+    #[arg(long, value_name = "N", conflicts_with = "items")]
+    pub(crate) into: Option<usize>,
+    /// The items that are to be a group of their own
+    #[arg(long, value_name = "ITEM", num_args = 1..)]
+    pub(crate) items: Vec<String>,
+    /// Say what the parts would be, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Move {
+    #[command(flatten)]
+    pub(crate) change: Change,
+    /// The items, by name or as #12
+    #[arg(value_name = "ITEM", required = true)]
+    pub(crate) items: Vec<String>,
+    /// The group, by name or as #12
+    #[arg(
+        long,
+        value_name = "GROUP",
+        required_unless_present = "to_new",
+        conflicts_with = "to_new"
+    )]
+    pub(crate) to: Option<String>,
+    /// A new group, which may be named
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) to_new: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Confirm {
+    #[command(flatten)]
+    pub(crate) change: Change,
+    /// The items, by name or as #12; one that waits joins the group that was guessed
+    #[arg(value_name = "ITEM", required_unless_present = "group", conflicts_with = "group")]
+    pub(crate) items: Vec<String>,
+    /// All items of this group instead
+    #[arg(long, value_name = "GROUP")]
+    pub(crate) group: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct These {
+    #[command(flatten)]
+    pub(crate) change: Change,
+    /// The items, by name or as #12
+    #[arg(value_name = "ITEM", required = true)]
+    pub(crate) items: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Log {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// At most so many entries
+    #[arg(short, default_value_t = 20, value_name = "N")]
+    pub(crate) n: usize,
+}
