@@ -708,8 +708,19 @@ impl ImageArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum EncodersCommand {
     /// All encoders that have a name
-    #[command(after_help = "Examples:\n  genus encoders list")]
-    List,
+    ///
+    /// Parameters and the size of the download are counted from the networks. The speed is shown once it was measured.
+    #[command(
+        after_help = "Examples:\n  genus encoders list\n  genus encoders list --measure\n  genus encoders list --json"
+    )]
+    List {
+        /// Measure first how fast the encoders at hand are on this machine: a few seconds each, and it is remembered
+        #[arg(long)]
+        measure: bool,
+        /// Print all that is known as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// What an encoder is, and its fingerprint when its weights are here
     #[command(after_help = "Examples:\n  genus encoders info dinov2-small\n  \
                             genus encoders info vit:heads=6 --weights my_vit.pth")]

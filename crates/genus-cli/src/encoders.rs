@@ -1,15 +1,21 @@
 //! `genus encoders`: what can make features of images.
 
-use genus_vision::{Encoder, EncoderSpec, Home, Hub, MODELS, Precision};
+use std::path::PathBuf;
+
+use genus::text::thousands;
+use genus::{CacheChoice, ImageOptions};
+use genus_vision::{Encoder, EncoderSpec, Home, Hub, MODELS, Model, Precision};
+use serde::Serialize;
 
 use crate::args::{EncoderChoice, EncodersCommand, Global};
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::say::print;
+use crate::summary;
 
 pub(crate) fn run(command: &EncodersCommand, global: &Global) -> Result<(), Failure> {
     match command {
-        EncodersCommand::List => list(),
+        EncodersCommand::List { measure, json } => list(*measure, *json, global),
         EncodersCommand::Info {
             encoder,
             weights,
@@ -35,31 +41,124 @@ pub(crate) fn run(command: &EncodersCommand, global: &Global) -> Result<(), Fail
     }
 }
 
-fn list() -> Result<(), Failure> {
+/// An encoder as it is listed.
+#[derive(Serialize)]
+struct Listed {
+    name: &'static str,
+    about: &'static str,
+    good_for: &'static str,
+    /// Whether it is taken where none is named.
+    default: bool,
+    features: Option<usize>,
+    parameters: Option<u64>,
+    /// What would be fetched.
+    download_bytes: Option<u64>,
+    /// Whether it runs without fetching anything.
+    at_hand: bool,
+    /// Its weights, where they are files on this machine.
+    weights: Option<PathBuf>,
+    /// On this machine, where it was measured.
+    images_per_second: Option<f64>,
+    licence: &'static str,
+}
+
+fn list(measure: bool, json: bool, global: &Global) -> Result<(), Failure> {
     let hub = Hub::from_env();
+    let cached = |model: &Model| match model.home {
+        Home::Hub { repo, file } => hub.cached(repo, file),
+        _ => None,
+    };
+    let at_hand = |model: &Model| model.home == Home::Embedded || cached(model).is_some();
+    if measure {
+        let progress = Bar::new(global);
+        for model in MODELS.iter().filter(|model| at_hand(model)) {
+            genus::measure_speed(&ImageOptions::default().with_encoder(model.name), &progress)?;
+        }
+    }
+    let speeds = genus::remembered_speeds(&CacheChoice::User);
+    let listed = MODELS.iter().map(|model| Listed {
+        name: model.name,
+        about: model.about,
+        good_for: model.good_for,
+        default: model.name == Model::DEFAULT,
+        features: (model.dim > 0).then_some(model.dim),
+        parameters: model.parameters(),
+        download_bytes: model.download(),
+        at_hand: at_hand(model),
+        weights: cached(model),
+        images_per_second: speeds.get(model.name).copied(),
+        licence: model.licence,
+    });
+    let listed: Vec<Listed> = listed.collect();
+    match json {
+        true => {
+            let text = serde_json::to_string_pretty(&listed).map_err(|e| Failure::failed(e.to_string()))?;
+            print(&(text + "\n"))
+        }
+        false => print(&table(&listed)),
+    }
+}
+
+/// The encoders for people, a line each.
+fn table(listed: &[Listed]) -> String {
+    let header = [
+        "name",
+        "features",
+        "parameters",
+        "download",
+        "at hand",
+        "images/s",
+        "good for",
+    ]
+    .map(str::to_owned);
+    let unknown = || "–".to_owned();
+    let rows = listed.iter().map(|encoder| {
+        [
+            encoder.name.to_owned(),
+            encoder.features.map_or_else(unknown, |features| features.to_string()),
+            encoder
+                .parameters
+                .map_or_else(unknown, |count| format!("{:.1} M", count as f64 / 1e6)),
+            encoder.download_bytes.map_or_else(unknown, summary::bytes),
+            if encoder.at_hand { "yes" } else { "" }.to_owned(),
+            encoder
+                .images_per_second
+                .map_or_else(String::new, |speed| format!("{speed:.1}")),
+            encoder.good_for.to_owned(),
+        ]
+    });
+    let rows: Vec<[String; 7]> = std::iter::once(header).chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..7).map(width).collect();
     let mut text = String::new();
-    for model in MODELS {
-        let here = match model.home {
-            Home::Embedded => true,
-            Home::Hub { repo, file } => hub.cached(repo, file).is_some(),
-            Home::Own => false,
-        };
-        let features = match model.dim {
-            0 => "any".to_owned(),
-            dim => dim.to_string(),
-        };
-        let mark = if here { "here" } else { "" };
-        text += format!("{:<20} {features:>5} features  {mark:<5} {}\n", model.name, model.about).trim_end();
+    for row in &rows {
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .enumerate()
+            .map(|(column, (cell, &width))| match column {
+                0 | 4 => format!("{cell:<width$}"),
+                6 => cell.clone(),
+                _ => format!("{cell:>width$}"),
+            });
+        text += cells.collect::<Vec<_>>().join("  ").trim_end();
         text += "\n";
     }
-    text += "\nhere: the weights are on this machine. `genus encoders pull NAME` gets them, --weights FILE takes your own.\n";
-    print(&text)
+    text += "\n`genus encoders pull NAME` fetches weights, --weights FILE takes your own.";
+    if listed
+        .iter()
+        .any(|encoder| encoder.at_hand && encoder.images_per_second.is_none())
+    {
+        text += " `genus encoders list --measure` measures how\nfast those at hand are on this machine.";
+    }
+    text + "\n"
 }
 
 fn info(choice: &EncoderChoice, precision: Option<Precision>) -> Result<(), Failure> {
     let (spec, weights) = choice.options().find()?;
     let model = spec.model;
     let mut text = format!("{}: {}\n", model.name, model.about);
+    text += &format!("good for      {}\n", model.good_for);
     text += &format!("transform     {}\n", spec.transform);
     text += &format!("licence       {}\n", model.licence);
     let mut weights = weights;
@@ -68,11 +167,19 @@ fn info(choice: &EncoderChoice, precision: Option<Precision>) -> Result<(), Fail
         weights = weights.or_else(|| Some(Hub::from_env().cached(repo, file)?.into()));
     }
     match weights {
-        None => text += "weights       not on this machine\n",
+        None => {
+            text += "weights       not on this machine\n";
+            if let Some(count) = model.parameters() {
+                text += &format!("parameters    {}\n", thousands(count));
+            }
+        }
         Some(weights) => {
             text += &format!("weights       {weights}\n");
             let encoder = spec.load(weights, spec.isa(precision)?)?;
             text += &format!("architecture  {}\n", encoder.architecture());
+            if let Some(count) = encoder.architecture().parameters(spec.transform.crop) {
+                text += &format!("parameters    {}\n", thousands(count));
+            }
             text += &format!("features      {}\n", encoder.dim());
             text += &format!("runs on       {}, {}\n", encoder.isa(), encoder.isa().precision());
             text += &format!("fingerprint   {}\n", encoder.fingerprint());

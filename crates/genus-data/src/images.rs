@@ -72,7 +72,7 @@ pub fn is_image_source(path: impl AsRef<Path>, options: &TableOptions) -> Result
     if path.as_os_str() == STANDARD_INPUT {
         return Ok(options.format.is_none());
     }
-    if path.is_dir() || has_image_extension(path) {
+    if path.is_dir() || has_image_extension(path) || is_unsupported(path) {
         return Ok(true);
     }
     manifest::is_manifest(path, options)
@@ -96,6 +96,11 @@ pub fn list_images(path: impl AsRef<Path>, options: &TableOptions) -> Result<Ima
                 pixels: None,
             }],
             ..ImageList::default()
+        })
+    } else if is_unsupported(path) && path.exists() {
+        Err(DataError::Malformed {
+            path: path.to_owned(),
+            problem: "pictures of this format cannot be read; convert it to .jpg".to_owned(),
         })
     } else {
         list_manifest(path, options)
@@ -168,7 +173,7 @@ fn walk_counting_texts(root: &Path) -> Result<(ImageList, u64), DataError> {
                 skip("not a regular file".to_owned());
             }
         } else if found.is_file() {
-            match UNSUPPORTED.contains(&extension(&entry).as_str()) {
+            match is_unsupported(&entry) {
                 true => list.unsupported.push(entry),
                 false => texts += u64::from(TEXTS.contains(&extension(&entry).as_str())),
             }
@@ -209,6 +214,10 @@ pub(crate) fn is_hidden(name: &OsStr) -> bool {
 
 fn has_image_extension(path: &Path) -> bool {
     EXTENSIONS.contains(&extension(path).as_str())
+}
+
+fn is_unsupported(path: &Path) -> bool {
+    UNSUPPORTED.contains(&extension(path).as_str())
 }
 
 fn item(root: &Path, path: PathBuf, ids: &mut HashSet<String>) -> ImageItem {

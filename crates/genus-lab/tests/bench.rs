@@ -1072,3 +1072,34 @@ fn the_order_of_a_stream_depends_on_the_seed_and_on_nothing_else() {
     let refused = outliers.run(&data, &Experiment::Stream(settings), &Silent);
     assert!(matches!(refused, Err(LabError::Pile { .. })), "{refused:?}");
 }
+
+#[test]
+fn several_seeds_are_one_report_with_their_interval() {
+    let data = dataset(8, 12);
+    let of = |seed: u64| {
+        let bench = Bench {
+            seed,
+            ..bench(&["shc", "proto"])
+        };
+        run(&bench, &data, &Experiment::Main)
+    };
+    let single = Report::over_seeds(vec![of(5)]).unwrap();
+    assert_eq!(single.json(), of(5).json());
+    assert!(Report::over_seeds(Vec::new()).is_none());
+    let reports = [5, 6, 7].map(of);
+    let over = Report::over_seeds(reports.to_vec()).unwrap();
+    assert_eq!(over.settings.seeds, [5, 6, 7]);
+    let means = reports.each_ref().map(|report| report.runs[0].all.mean);
+    let mean = means.iter().sum::<f64>() / 3.0;
+    assert!((over.runs[0].all.mean - mean).abs() < 1e-12);
+    // Two degrees of freedom: Student's quantile is 4.303.
+    let deviation = (means.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / 2.0).sqrt();
+    assert!(deviation > 0.0);
+    let half = 4.303 * deviation / 3f64.sqrt();
+    assert!((over.runs[0].all.ci95 - half).abs() < 1e-9 * half.max(1.0));
+    assert_eq!(over.runs[0].episodes.len(), 3 * 12);
+    for text in [over.markdown(), over.latex(), over.csv()] {
+        assert!(text.contains("shc") && text.contains("proto"), "{text}");
+    }
+    assert!(over.markdown().contains("seeds 5, 6, 7"));
+}

@@ -18,6 +18,8 @@ pub struct Model {
     pub name: &'static str,
     /// What it is, in a few words.
     pub about: &'static str,
+    /// What it is good for, in a few words.
+    pub good_for: &'static str,
     /// The network.
     pub architecture: Architecture,
     /// What images go through.
@@ -91,10 +93,17 @@ const fn vit(patch: usize, dim: usize, depth: usize, registers: usize, layer_sca
     }
 }
 
-const fn dino(name: &'static str, about: &'static str, repo: &'static str, patch: usize, dim: usize) -> Model {
+const fn dino(
+    name: &'static str,
+    [about, good_for]: [&'static str; 2],
+    repo: &'static str,
+    patch: usize,
+    dim: usize,
+) -> Model {
     Model {
         name,
         about,
+        good_for,
         architecture: vit(patch, dim, 12, 0, false),
         transform: imagenet(Filter::Bicubic),
         dim,
@@ -117,6 +126,7 @@ const fn dinov2(
     Model {
         name,
         about,
+        good_for: "images of all kinds, also kinds that differ in details",
         architecture: vit(14, dim, depth, registers, true),
         transform: imagenet(Filter::Bicubic),
         dim,
@@ -139,6 +149,7 @@ const fn dinov3(
     Model {
         name,
         about,
+        good_for: "images of all kinds, also kinds that differ in details (DINOv3 License)",
         architecture: Architecture::Vit {
             shape: Some(VitShape {
                 patch: 16,
@@ -172,7 +183,8 @@ pub const MODELS: &[Model] = &[
     #[cfg(feature = "embedded")]
     Model {
         name: "efficientnet-lite2-int8",
-        about: "EfficientNet-Lite2 with 8-bit weights, in this program: photographs, at once",
+        about: "EfficientNet-Lite2 with 8-bit weights, inside of this program",
+        good_for: "photographs, at once: nothing to fetch",
         architecture: Architecture::Lite(LiteKind::Lite2),
         transform: lite(292, 260),
         dim: 1280,
@@ -181,26 +193,32 @@ pub const MODELS: &[Model] = &[
     },
     dino(
         "dino-vitb16",
-        "DINO ViT-B/16, the encoder of the paper",
+        ["DINO ViT-B/16", "the figures of the paper"],
         "facebook/dino-vitb16",
         16,
         768,
     ),
     dino(
         "dino-vitb8",
-        "DINO ViT-B/8: finer patches, four times the work",
+        ["DINO ViT-B/8", "small details, with time to spare"],
         "facebook/dino-vitb8",
         8,
         768,
     ),
     dino(
         "dino-vits16",
-        "DINO ViT-S/16: a quarter of the work",
+        ["DINO ViT-S/16", "what dino-vitb16 is for, at a quarter of the work"],
         "facebook/dino-vits16",
         16,
         384,
     ),
-    dino("dino-vits8", "DINO ViT-S/8", "facebook/dino-vits8", 8, 384),
+    dino(
+        "dino-vits8",
+        ["DINO ViT-S/8", "small details"],
+        "facebook/dino-vits8",
+        8,
+        384,
+    ),
     dinov2("dinov2-small", "DINOv2 ViT-S/14", "facebook/dinov2-small", 384, 12, 0),
     dinov2("dinov2-base", "DINOv2 ViT-B/14", "facebook/dinov2-base", 768, 12, 0),
     dinov2("dinov2-large", "DINOv2 ViT-L/14", "facebook/dinov2-large", 1024, 24, 0),
@@ -266,6 +284,7 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "resnet18",
         about: "ResNet-18 trained on ImageNet by torchvision",
+        good_for: "comparisons with other work",
         architecture: Architecture::ResNet(ResNetKind::ResNet18),
         transform: imagenet(Filter::Bilinear),
         dim: 512,
@@ -278,6 +297,7 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "resnet50",
         about: "ResNet-50 trained on ImageNet by torchvision",
+        good_for: "comparisons with other work",
         architecture: Architecture::ResNet(ResNetKind::ResNet50),
         transform: imagenet(Filter::Bilinear),
         dim: 2048,
@@ -289,7 +309,8 @@ pub const MODELS: &[Model] = &[
     },
     Model {
         name: "efficientnet-lite0",
-        about: "EfficientNet-Lite0: the smallest, quick on a processor",
+        about: "EfficientNet-Lite0",
+        good_for: "photographs on a slow processor",
         architecture: Architecture::Lite(LiteKind::Lite0),
         transform: lite(256, 224),
         dim: 1280,
@@ -301,7 +322,8 @@ pub const MODELS: &[Model] = &[
     },
     Model {
         name: "efficientnet-lite2",
-        about: "EfficientNet-Lite2: small, quick on a processor",
+        about: "EfficientNet-Lite2",
+        good_for: "photographs, by the weights that those inside of this program were rounded from",
         architecture: Architecture::Lite(LiteKind::Lite2),
         transform: lite(292, 260),
         dim: 1280,
@@ -313,7 +335,8 @@ pub const MODELS: &[Model] = &[
     },
     Model {
         name: "conv4",
-        about: "four convolutions for small images, to be trained with `genus train`",
+        about: "four convolutions, to be trained with `genus train`",
+        good_for: "small images such as drawn characters",
         architecture: Architecture::Conv4(64),
         transform: Transform {
             resize: 32,
@@ -329,6 +352,7 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "vit",
         about: "any vision transformer; its sizes come from its weights",
+        good_for: "weights of your own",
         architecture: Architecture::Vit {
             shape: None,
             positions: Positions::Dino,
@@ -342,6 +366,30 @@ pub const MODELS: &[Model] = &[
 ];
 
 impl Model {
+    /// How many values of the network training can change; `None` where only the weights tell.
+    pub fn parameters(&self) -> Option<u64> {
+        // DINOv2 comes with positions for larger images.
+        let image = match self.architecture {
+            Architecture::Vit {
+                shape: Some(VitShape { patch: 14, .. }),
+                ..
+            } => 518,
+            _ => self.transform.crop,
+        };
+        self.architecture.parameters(image)
+    }
+
+    /// How many bytes are fetched from the hub, to a percent: the network in f32 and, where one comes along, its classifier for the
+    /// thousand classes of ImageNet. `None` where nothing is fetched.
+    pub fn download(&self) -> Option<u64> {
+        let Home::Hub { .. } = self.home else { return None };
+        let classifier = match self.architecture {
+            Architecture::ResNet(_) | Architecture::Lite(_) => 1000 * (self.dim as u64 + 1),
+            _ => 0,
+        };
+        Some(4 * (self.parameters()? + classifier))
+    }
+
     /// The encoder that is taken where none is named: the one inside of this program, if there is one, or the paper's.
     pub const DEFAULT: &'static str = MODELS[0].name;
     /// The encoder of the paper.

@@ -399,6 +399,10 @@ fn read_inputs(
     embedder: &mut Embedder,
     progress: &dyn Progress,
 ) -> Result<(Examples, Pile), Error> {
+    // Before hours of work on the others.
+    [inputs.examples(), inputs.pile()]
+        .into_iter()
+        .try_for_each(Source::check_there)?;
     match inputs {
         Inputs::Mixed(source) => {
             let path = source.path().to_owned();

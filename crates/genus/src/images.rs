@@ -82,7 +82,7 @@ impl ImageOptions {
         Ok((spec, weights))
     }
 
-    fn load(&self, progress: &dyn Progress) -> Result<Loaded, Error> {
+    pub(crate) fn load(&self, progress: &dyn Progress) -> Result<Loaded, Error> {
         // What cannot run is not fetched.
         let isa = self.find()?.0.isa(self.precision)?;
         let (spec, weights) = self.find_with_weights(progress)?;
@@ -220,10 +220,10 @@ pub struct Embedder<'a> {
 }
 
 /// An encoder, and how it is found again.
-struct Loaded {
+pub(crate) struct Loaded {
     /// What it is called, as it was asked for.
-    name: String,
-    encoder: NetworkEncoder,
+    pub(crate) name: String,
+    pub(crate) encoder: NetworkEncoder,
     record: EncoderRecord,
 }
 

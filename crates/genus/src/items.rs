@@ -42,6 +42,22 @@ impl Source {
     }
 }
 
+impl Source {
+    /// Fails when it is a path to nothing.
+    pub(crate) fn check_there(&self) -> Result<(), Error> {
+        match self {
+            Source::Path(path) if path != Path::new("-") => match std::fs::metadata(path) {
+                Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
+                    let path = path.clone();
+                    Err(DataError::Read { path, source }.into())
+                }
+                _ => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+}
+
 impl<P: AsRef<Path> + ?Sized> From<&P> for Source {
     fn from(path: &P) -> Self {
         Source::Path(path.as_ref().to_owned())

@@ -95,6 +95,7 @@ mod next_steps;
 mod output;
 mod progress;
 mod report;
+mod speed;
 pub mod text;
 pub mod training;
 
@@ -110,6 +111,7 @@ pub use next_steps::NextSteps;
 pub use output::{Destination, Folder, Output, OutputOptions, Rows, Saved};
 pub use progress::{Length, Note, Progress, Silent, Skipped};
 pub use report::{Described, Page, REPORT_FILE, begin_page, describe};
+pub use speed::{measure_speed, remembered_speeds};
 pub use training::train;
 
 // What the options and outcomes are made of.

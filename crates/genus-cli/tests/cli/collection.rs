@@ -135,7 +135,7 @@ fn who_is_wrong_is_told_the_way_out() {
     folder.fails("merge zoo ant bee", &["both have names", "--into"]);
     folder.fails("merge zoo ant", &["it takes two groups"]);
     folder.fails("undo nowhere", &["is no collection"]);
-    folder.write("broken.csv", "id,x\na,1\n");
+    folder.write("broken.csv", "id,f0\na,1\n");
     folder.fails("add zoo broken.csv", &["1 features", "has 8"]);
     folder.fails("init fresh --support nowhere/", &["nowhere"]);
     let nameless = run(&folder, &["name", "zoo", "new-1", " \u{a0}\n"]);

@@ -420,6 +420,16 @@ fn mistakes_with_images_are_explained() {
         &format!("embed none {ENCODER} -o f.csv"),
         &["none", "no images", "texts"],
     );
+    // Before anything is embedded.
+    let missing = folder.genus(&format!("discover --support labelled --query fotos {ENCODER}"));
+    assert_eq!(
+        missing.stderr,
+        "error: there is no folder fotos; did you mean photos?\n"
+    );
+    folder.write("one.HEIC", "no picture");
+    for command in ["embed one.HEIC -o f.csv", "discover --query one.HEIC"] {
+        folder.fails(&format!("{command} {ENCODER}"), &["one.HEIC", "convert it to .jpg"]);
+    }
     folder.write("empty/readme", "nothing here");
     folder.fails(
         &format!("embed empty {ENCODER} -o f.csv"),
@@ -506,6 +516,32 @@ fn encoders_are_listed_and_explained() {
         )
         .success();
     insta::assert_snapshot!("encoders_info_weights", info.text());
+}
+
+#[test]
+fn the_speed_of_encoders_is_measured_once_asked_for_and_remembered() {
+    let folder = folder();
+    let listed = |command: &str| -> Vec<serde_json::Value> {
+        let outcome = folder.genus(command).success();
+        serde_json::from_str(outcome.text()).unwrap()
+    };
+    let before = listed("encoders list --json");
+    assert!(before.iter().all(|encoder| encoder["images_per_second"].is_null()));
+    let at_hand: Vec<&serde_json::Value> = before.iter().filter(|encoder| encoder["at_hand"] == true).collect();
+    assert_eq!(at_hand.len(), 1, "{at_hand:?}");
+    assert_eq!(at_hand[0]["name"], "efficientnet-lite2-int8");
+    assert_eq!(
+        (&at_hand[0]["default"], &at_hand[0]["features"]),
+        (&true.into(), &1280.into())
+    );
+    assert!(at_hand[0]["download_bytes"].is_null());
+    let table = folder.genus("encoders list --measure").success();
+    let after = listed("encoders list --json");
+    let speed = after[0]["images_per_second"].as_f64().unwrap();
+    assert!(speed > 0.0);
+    assert!(table.text().contains(&format!(" {speed:.1} ")), "{}", table.text());
+    assert!(!table.text().contains("--measure"), "{}", table.text());
+    assert!(after[1..].iter().all(|encoder| encoder["images_per_second"].is_null()));
 }
 
 #[test]

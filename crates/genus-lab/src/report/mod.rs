@@ -631,6 +631,24 @@ fn shares<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Option<UnsureShare
     })
 }
 
+/// The mean of a few values with its interval by Student's distribution: three seeds say little about how far seeds lie apart.
+fn over_few(values: impl IntoIterator<Item = f64>) -> Summary {
+    /// Quantiles of 97.5 % for one degree of freedom and more.
+    const STUDENT: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+    const NORMAL: f64 = 1.96;
+    let summary = Summary::of(values);
+    let freedom = summary.count.saturating_sub(1);
+    let quantile = match STUDENT.get(freedom.saturating_sub(1)) {
+        Some(&quantile) => quantile,
+        // The first terms of its expansion around the normal distribution.
+        None => NORMAL + (NORMAL.powi(3) + NORMAL) / (4.0 * freedom as f64),
+    };
+    Summary {
+        ci95: summary.ci95 * quantile / NORMAL,
+        ..summary
+    }
+}
+
 impl Report {
     pub(crate) fn new(settings: Settings, runs: Vec<Run>, notes: Vec<String>) -> Self {
         Self { settings, notes, runs }
@@ -650,7 +668,7 @@ impl Report {
         over.settings.seeds = reports.iter().map(|report| report.settings.seed).collect();
         for (at, run) in over.runs.iter_mut().enumerate() {
             let runs: Vec<&Run> = reports.iter().filter_map(|report| report.runs.get(at)).collect();
-            let mean = |of: &dyn Fn(&Run) -> Option<f64>| Summary::of(runs.iter().filter_map(|run| of(run)));
+            let mean = |of: &dyn Fn(&Run) -> Option<f64>| over_few(runs.iter().filter_map(|run| of(run)));
             let over = |of: &dyn Fn(&Run) -> Option<Interval>| Interval::from(mean(&|run| Some(of(run)?.mean)));
             run.all = over(&|run| Some(run.all));
             run.old = over(&|run| Some(run.old));

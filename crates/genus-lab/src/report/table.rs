@@ -110,7 +110,8 @@ impl Table {
             let cells = row.iter().enumerate().flat_map(|(column, cell)| {
                 let value = match (cell.share, cell.value) {
                     (Some((mean, _)), _) => format!("{:.3}", 100.0 * mean),
-                    (None, Some(value)) => value.to_string(),
+                    (None, Some(value)) if value.fract() == 0.0 => value.to_string(),
+                    (None, Some(value)) => format!("{value:.3}"),
                     (None, None) if column >= self.texts => String::new(),
                     (None, None) => csv_cell(&cell.text),
                 };

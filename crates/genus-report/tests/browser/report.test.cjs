@@ -85,6 +85,26 @@ async function check(context, report, expected) {
     await page.keyboard.press("Escape");
   }
 
+  // What is unsure is listed, the least likely first, and only where something is.
+  const unsure = await page.locator("#unsure").isVisible();
+  assert.equal(unsure, /unsure\.$/.test(await page.locator("h1").innerText()));
+  assert.equal(await page.locator('.top nav a[href="#unsure"]').isVisible(), unsure);
+  if (unsure) {
+    const chances = (await page.locator("#unsure li b").allInnerTexts()).map((text) => Number.parseInt(text, 10));
+    assert.deepEqual(chances, [...chances].sort((a, b) => a - b));
+    const first = page.locator("#unsure li button").first();
+    const name = (await first.innerText()).trim();
+    await first.click();
+    assert.ok((await page.locator("dialog h3").innerText()).includes(name), name);
+    await page.keyboard.press("Escape");
+    const shown = await page.locator("#unsure li").count();
+    const more = page.locator("#unsure .more button");
+    if (await more.count()) {
+      await more.click();
+      assert.ok((await page.locator("#unsure li").count()) > shown);
+    }
+  }
+
   // One item enlarged: by click, keys and Escape; the focus goes back to where it was.
   const entries = page.locator("#sheet-0 [data-item]");
   await entries.first().click();

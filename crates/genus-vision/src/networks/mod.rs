@@ -27,6 +27,7 @@ pub(crate) use resnet::{Block as ResNetBlock, ResNet};
 pub use vit::VitShape;
 pub(crate) use vit::{Block as VitBlock, Norm as VitNorm, Vit};
 
+use crate::device::device;
 use crate::weights::{Tensor, Weights};
 
 /// A kind of network and what there is to choose about it.
@@ -68,6 +69,19 @@ impl Architecture {
             Architecture::Lite(kind) => kind.dim(),
             Architecture::Conv4(width) => *width,
         }
+    }
+
+    /// How many values training can change, for images of `image` pixels a side; `None` where only the weights tell.
+    pub fn parameters(&self, image: usize) -> Option<u64> {
+        if let Architecture::Vit { shape, positions, .. } = self {
+            return Some(shape.as_ref()?.parameters(image, *positions));
+        }
+        let device = device();
+        let mut parts = Parts::of_file(BTreeMap::new(), &device);
+        Network::part(self, image, &mut parts, 0..self.blocks(), &device).ok()?;
+        let is_learnt = |(name, _): &(String, Vec<usize>)| !name.contains(".running_");
+        let learnt = parts.wanted().into_iter().filter(is_learnt);
+        Some(learnt.map(|(_, shape)| shape.iter().product::<usize>() as u64).sum())
     }
 
     /// Whether there are batch normalisations.

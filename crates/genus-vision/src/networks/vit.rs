@@ -34,6 +34,25 @@ pub struct VitShape {
 }
 
 impl VitShape {
+    /// The number of values for images of `image` pixels a side.
+    pub(super) fn parameters(&self, image: usize, positions: Positions) -> u64 {
+        let [patch, dim, depth, hidden] = [self.patch, self.dim, self.depth, self.hidden].map(|size| size as u64);
+        let linear = |inputs: u64, outputs: u64| (inputs + 1) * outputs;
+        let norm = 2 * dim;
+        let side = image as u64 / patch.max(1);
+        let tokens = match positions {
+            Positions::Rotary => 0,
+            _ => 1 + side * side,
+        };
+        let prefix = 1 + self.registers as u64;
+        let widenings = 1 + u64::from(self.gated);
+        let scales = 2 * dim * u64::from(self.layer_scale);
+        let attention = linear(dim, 3 * dim) + linear(dim, dim);
+        let perceptron = widenings * linear(dim, hidden) + linear(hidden, dim);
+        let block = 2 * norm + attention + perceptron + scales;
+        linear(3 * patch * patch, dim) + (prefix + tokens) * dim + depth * block + norm
+    }
+
     /// The sizes that the tensors of a file (in timm's names) have; heads of 64 features unless told otherwise.
     pub(crate) fn of(tensors: &BTreeMap<String, Tensor>, heads: Option<usize>) -> Option<Self> {
         let shape = |name: &str| tensors.get(name).map(|tensor| &tensor.shape[..]);
