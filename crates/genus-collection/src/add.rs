@@ -504,7 +504,7 @@ fn rounded(features: &Features) -> Result<Features, Error> {
 }
 
 /// What an image is known by: its bytes.
-fn key_of_image(item: &ImageItem) -> Option<Key> {
+pub(crate) fn key_of_image(item: &ImageItem) -> Option<Key> {
     let mut hasher = blake3::Hasher::new();
     hasher.update(b"image");
     std::io::copy(&mut File::open(&item.path).ok()?, &mut hasher).ok()?;

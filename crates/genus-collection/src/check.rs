@@ -85,3 +85,36 @@ impl Collection {
         })
     }
 }
+
+/// What compacting came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Compacted {
+    /// The size of the file before, in bytes.
+    pub before: u64,
+    /// And after.
+    pub after: u64,
+    /// Items that had been taken back for good.
+    pub forgotten: u64,
+}
+
+impl Collection {
+    /// Gives back the room of what is no longer used. Items whose addition was undone, and cannot be redone, go with it.
+    pub fn compact(&mut self) -> Result<Compacted, Error> {
+        let size = || std::fs::metadata(self.store.path()).map_or(0, |found| found.len());
+        self.store.checkpoint()?;
+        let before = size();
+        let forgotten = self.store.transaction(|store| {
+            // As long as something can be redone, it may be what brings them back.
+            match store.head()?.redo {
+                Some(_) => Ok(0),
+                None => store.forget_absent(),
+            }
+        })?;
+        self.store.vacuum()?;
+        Ok(Compacted {
+            before,
+            after: size(),
+            forgotten,
+        })
+    }
+}

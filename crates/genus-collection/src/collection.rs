@@ -256,6 +256,44 @@ impl Collection {
         }
     }
 
+    /// Takes over the categories of a taxonomy that `discover` or `assign` wrote, with their names: items that are added join them.
+    pub fn take_over(&mut self, taxonomy: &Path) -> Result<Option<Entry>, Error> {
+        let (found, origin) = genus_data::read_taxonomy(taxonomy)?;
+        let calibration = found
+            .calibration()
+            .ok_or(genus_core::TaxonomyError::NoCalibration)?
+            .clone();
+        self.store.transaction(|store| {
+            store.set_meta("dim", &found.centres().dim().to_string())?;
+            if let Some(encoder) = &origin.encoder {
+                store.set_meta("encoder", encoder)?;
+            }
+            if let Some(images) = &origin.images {
+                store.set_meta("images", &serde_json::to_string(images).unwrap_or_default())?;
+            }
+            let mut groups = Vec::new();
+            let entry = self.write("take-over", |draft| {
+                for entry in found.entries() {
+                    // What is called as we would call it, nobody has named.
+                    let is_ours = entry.kind == genus_core::Kind::Novel
+                        && entry
+                            .name
+                            .strip_prefix("new-")
+                            .is_some_and(|number| number.parse::<u32>().is_ok());
+                    let group = draft.new_group(Some(&entry.name))?;
+                    draft.change_group(group, |group| group.named = !is_ours)?;
+                    groups.push(group);
+                }
+                Ok(json!({ "from": taxonomy.display().to_string() }))
+            })?;
+            for (at, (&group, (members, agreement))) in groups.iter().zip(found.members()).enumerate() {
+                store.set_centre(group, members, agreement, found.centres().row(at))?;
+            }
+            crate::knowledge::remember(store, &calibration, found.familiar().unwrap_or(0.5))?;
+            Ok(entry)
+        })
+    }
+
     /// The seed of what is random.
     pub(crate) fn seed(&self) -> Result<u64, Error> {
         Ok(self.store.meta("seed")?.and_then(|text| text.parse().ok()).unwrap_or(0))
@@ -724,13 +762,18 @@ impl Collection {
                     });
                 }
             }
-            let number = text.strip_prefix('#').and_then(|number| number.parse().ok());
-            match number.map(ItemId) {
+            match numbered(text) {
                 Some(item) if store.place(item)?.is_some() => Ok(item),
                 _ => Err(Error::NoSuchItem { item: text.to_owned() }),
             }
         })
     }
+}
+
+/// The item of a text such as `#12` or `#12 gull.jpg`, as one is called where its name alone is not enough.
+pub(crate) fn numbered(text: &str) -> Option<ItemId> {
+    let number = text.strip_prefix('#')?.split(' ').next()?;
+    number.parse().ok().map(ItemId)
 }
 
 /// Whether so much more waits than after the last time that it is worth sorting anew: a tenth, and more than a handful.

@@ -59,11 +59,10 @@ impl Model {
         let mut moved = BTreeSet::new();
         for (&group, parts) in &groups.parts {
             let count = tally_of(&tallies, Which::In(parts)).items;
-            if count == 0 {
-                continue;
-            }
             let (seen, agreement, centre) = match centres.remove(&group) {
                 Some(found) => found,
+                // Nothing is known of a group that never had an item.
+                None if count == 0 => continue,
                 None => {
                     moved.insert(ids.len());
                     centre_of(store, parts, count as usize, dim, &calibration)?
@@ -83,6 +82,26 @@ impl Model {
             calibration,
             moved,
         }))
+    }
+
+    /// The cosines of items with all centres.
+    pub(crate) fn cosines(&self, items: &Features) -> Vec<f32> {
+        self.calibration.transform(items).dots(self.taxonomy.centres())
+    }
+
+    /// The cosine of the item in a row of these with the centre of a group, and its lead over the next.
+    pub(crate) fn fit(&self, cosines: &[f32], row: usize, group: GroupId) -> Option<(f32, f32)> {
+        let own = self.groups.binary_search(&group).ok()?;
+        let count = self.groups.len();
+        let cosines = &cosines[row * count..][..count];
+        let others = cosines.iter().enumerate().filter(|&(at, _)| at != own);
+        let best = others.map(|(_, &cosine)| cosine).fold(f32::NEG_INFINITY, f32::max);
+        let margin = if best.is_finite() {
+            cosines[own] - best
+        } else {
+            cosines[own]
+        };
+        Some((cosines[own], margin))
     }
 
     /// Counts in items that have joined, and how familiar the items were that came.

@@ -37,20 +37,27 @@
 //! The rules are apart from the database that they are kept in.
 
 mod add;
+mod apply;
+mod ask;
 mod check;
 mod collection;
 mod error;
+mod export;
 mod knowledge;
 mod model;
 mod refresh;
+mod report;
 mod rules;
 mod split;
 mod store;
 
 pub use add::{AddOptions, Added};
-pub use check::{Checked, FileProblem};
+pub use apply::Corrections;
+pub use ask::Question;
+pub use check::{Checked, Compacted, FileProblem};
 pub use collection::{Collection, GroupInfo, ItemInfo, ItemState, Items, Preview, Status};
 pub use error::Error;
+pub use export::{ExportOptions, ExportOutcome, SalvageOutcome};
 pub use model::{Action, Entry, EntryId, Group, GroupId, ItemId, Place, Placed};
 pub use refresh::{Fate, Refreshed};
 pub use rules::Refusal;

@@ -340,7 +340,7 @@ impl<'a, V: View> Draft<'a, V> {
     /// The number of a group that stands by itself and has items.
     fn standing(&self, id: GroupId) -> Result<GroupId, V::Error> {
         match self.group(id)? {
-            Some(group) if group.stands() => Ok(id),
+            Some(group) if group.stands() && !group.holds_groups => Ok(id),
             _ => Err(Refusal::NoGroup { group: id }.into()),
         }
     }
@@ -394,7 +394,10 @@ impl<'a, V: View> Draft<'a, V> {
     pub(crate) fn act(&mut self, action: &Action) -> Result<(), V::Error> {
         match action {
             Action::Name { group, name } => {
-                let id = self.standing(*group)?;
+                let id = *group;
+                if !self.group(id)?.is_some_and(|group| group.stands()) {
+                    return Err(Refusal::NoGroup { group: id }.into());
+                }
                 let name = self.free_name(name.trim(), Some(id))?;
                 self.change_group(id, |group| {
                     group.name = name;

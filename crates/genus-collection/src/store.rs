@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use genus_core::Features;
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
+use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
 
 use crate::error::Error;
@@ -261,8 +262,11 @@ impl Store {
     }
 
     fn prepare_to_write(&self) -> Result<()> {
-        // Readers are not blocked, and what was committed is on the disk.
-        self.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY")
+        // Readers are not blocked, and what was committed is on the disk. Keys are as good as random, so the pages of a million are
+        // needed all the time.
+        self.run(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -262144",
+        )
     }
 
     fn migrate(&self, version: i64) -> Result<()> {
@@ -635,6 +639,21 @@ impl Store {
         placed.collect()
     }
 
+    /// The items of some groups that are surest of their place.
+    pub(crate) fn surest(&self, groups: &[GroupId], most: usize) -> Result<Vec<ItemId>> {
+        let mut found: Vec<(f32, ItemId)> = Vec::new();
+        for group in groups {
+            found.extend(self.rows(
+                "SELECT coalesce(probability, 1.0) AS sure, item FROM place WHERE state = ? AND grp = ?
+                 ORDER BY sure DESC, item LIMIT ?",
+                [IN, group.0, most as i64],
+                |row| Ok((row.get(0)?, ItemId(row.get(1)?))),
+            )?);
+        }
+        found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        Ok(found.into_iter().take(most).map(|(_, item)| item).collect())
+    }
+
     /// The items that were said not to be of some group.
     pub(crate) fn all_rejected(&self) -> Result<BTreeSet<ItemId>> {
         let rows = self.rows("SELECT DISTINCT item FROM rejection", [], |row| row.get(0).map(ItemId))?;
@@ -947,6 +966,14 @@ impl Store {
         )
     }
 
+    /// The names that several items have.
+    pub(crate) fn shared_names(&self) -> Result<BTreeSet<String>> {
+        let names = self.rows("SELECT name FROM item GROUP BY name HAVING count(*) > 1", [], |row| {
+            row.get(0)
+        })?;
+        Ok(names.into_iter().collect())
+    }
+
     pub(crate) fn item(&self, id: ItemId) -> Result<Option<StoredItem>> {
         let sql = format!("{ITEM} LEFT JOIN place p ON p.item = i.id WHERE i.id = ?");
         let found = self.first(&sql, [id.0], stored_item)?;
@@ -1076,6 +1103,30 @@ impl Store {
         let found = self.rows("PRAGMA integrity_check(20)", [], |row| row.get::<_, String>(0))?;
         Ok(found.into_iter().filter(|line| line != "ok").collect())
     }
+
+    /// Gives back what is no longer used.
+    pub(crate) fn vacuum(&self) -> Result<()> {
+        self.run("VACUUM")?;
+        self.checkpoint()
+    }
+
+    /// Moves all that was committed into the one file.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        let checkpoint = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        self.sql(checkpoint)
+    }
+
+    /// Removes items that are in no place, but for the last, so that no number is used again.
+    pub(crate) fn forget_absent(&self) -> Result<u64> {
+        const ABSENT: &str = "NOT IN (SELECT item FROM place)";
+        const LAST: &str = "(SELECT max(id) FROM item)";
+        self.write(
+            &format!("DELETE FROM feature WHERE item {ABSENT} AND item < {LAST}"),
+            [],
+        )?;
+        self.write(&format!("DELETE FROM item WHERE id {ABSENT} AND id < {LAST}"), [])?;
+        Ok(self.db.changes())
+    }
 }
 
 // What is remembered.
@@ -1169,6 +1220,104 @@ fn path_of(bytes: Vec<u8>) -> PathBuf {
     return PathBuf::from(<std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes));
     #[cfg(not(unix))]
     return PathBuf::from(String::from_utf8_lossy(&bytes).into_owned());
+}
+
+/// Reads what can still be read of a damaged database, table by table, row by row: `each` gets the item and, where they are
+/// there, the names of its group.
+pub(crate) fn salvage(store: &Store) -> (Vec<Salvaged>, u64) {
+    let mut lost = 0;
+    let most = [
+        "SELECT max(id) FROM item",
+        "SELECT max(item) FROM place",
+        "SELECT max(item) FROM feature",
+    ]
+    .into_iter()
+    .filter_map(|text| {
+        store
+            .db
+            .query_row(text, [], |row| row.get::<_, Option<i64>>(0))
+            .ok()
+            .flatten()
+    })
+    .max()
+    .unwrap_or(0);
+    let text = |value: Value| match value {
+        Value::Text(text) => Some(text),
+        Value::Blob(bytes) => String::from_utf8(bytes).ok(),
+        _ => None,
+    };
+    let mut found = Vec::new();
+    for id in 1..=most {
+        let cell = |sql: &str| {
+            store
+                .db
+                .prepare_cached(sql)
+                .and_then(|mut s| s.query_row([id], |row| row.get::<_, Value>(0)))
+        };
+        let name = cell("SELECT name FROM item WHERE id = ?");
+        let path = cell("SELECT path FROM item WHERE id = ?").ok();
+        let grp = cell("SELECT grp FROM place WHERE item = ?");
+        let state = cell("SELECT state FROM place WHERE item = ?");
+        let data = cell("SELECT data FROM feature WHERE item = ?").ok();
+        match (&name, &state) {
+            (Err(rusqlite::Error::QueryReturnedNoRows), Err(rusqlite::Error::QueryReturnedNoRows)) => continue,
+            // Undone: in no place.
+            (Ok(_), Err(rusqlite::Error::QueryReturnedNoRows)) => continue,
+            (Err(_), _) | (_, Err(_)) => lost += 1,
+            _ => {}
+        }
+        let (grp, state) = (integer(grp), integer(state));
+        found.push(Salvaged {
+            id: ItemId(id),
+            name: name.ok().and_then(text),
+            path: path.and_then(|value| match value {
+                Value::Blob(bytes) => Some(path_of(bytes)),
+                _ => None,
+            }),
+            state,
+            group: grp.map(GroupId),
+            features: data.and_then(|value| match value {
+                Value::Blob(bytes) => Some(
+                    bytes
+                        .as_chunks()
+                        .0
+                        .iter()
+                        .map(|&pair| f16::from_le_bytes(pair))
+                        .collect(),
+                ),
+                _ => None,
+            }),
+        });
+    }
+    (found, lost)
+}
+
+fn integer(value: rusqlite::Result<Value>) -> Option<i64> {
+    match value {
+        Ok(Value::Integer(value)) => Some(value),
+        _ => None,
+    }
+}
+
+/// What is left of an item.
+pub(crate) struct Salvaged {
+    pub(crate) id: ItemId,
+    pub(crate) name: Option<String>,
+    pub(crate) path: Option<PathBuf>,
+    state: Option<i64>,
+    pub(crate) group: Option<GroupId>,
+    pub(crate) features: Option<Vec<f16>>,
+}
+
+impl Salvaged {
+    /// Whether it is known to be in its group, and not only guessed.
+    pub(crate) fn is_in_group(&self) -> bool {
+        self.state == Some(IN)
+    }
+
+    pub(crate) fn is_noise(&self) -> bool {
+        self.state == Some(NOISE)
+    }
 }
 
 /// The tally of all that wait, of noise, and of a group's own items.

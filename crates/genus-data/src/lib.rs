@@ -53,7 +53,7 @@ pub use error::{DataError, Place};
 pub use exports::{Export, ExportError, Exported};
 pub use images::{ImageItem, ImageList, is_image_source, list_folder, list_images, list_manifest, read_list};
 pub use items::{ItemKey, KnownItem, KnownItems};
-pub use sorting::{Link, SortError, SortedItem, Sorting};
+pub use sorting::{Link, SortError, SortedItem, Sorting, folders as folders_of};
 pub use split::{ResolvedSplit, Split};
 pub use table::{
     ColumnProblem, ColumnRole, FeatureWriter, ParseTableFormatError, Table, TableFile, TableFormat, TableOptions,

@@ -505,8 +505,8 @@ fn targets(items: &[SortedItem]) -> Vec<String> {
         .collect()
 }
 
-/// A folder for every category.
-fn folders<'a>(categories: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, String> {
+/// The folder of every category in a sorted folder: its name, or what comes nearest to it on every system.
+pub fn folders<'a>(categories: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, String> {
     let mut names = Names::default();
     RESERVED.into_iter().for_each(|name| {
         names.free(name.to_owned());

@@ -291,6 +291,7 @@ fn report(shape: &Shape) -> Result<Report, Box<dyn std::error::Error>> {
         projection: (shape.new > 0).then(|| "t-SNE".into()),
         why,
         truth: shape.truth.then_some(truth),
+        history: Vec::new(),
     };
     if shape.pictures {
         let pictures = Pictures::choose(&report);

@@ -136,6 +136,7 @@ fn overview(report: &Report, sheets: &[Vec<usize>]) -> Value {
         "projection": report.projection,
         "why": why(report),
         "truth": report.truth.as_ref().map(truth),
+        "history": report.history.iter().map(|entry| json!([entry.when, entry.who, entry.what])).collect::<Value>(),
     })
 }
 

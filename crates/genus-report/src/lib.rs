@@ -23,6 +23,7 @@
 //!     projection: None,
 //!     why: Why::default(),
 //!     truth: None,
+//!     history: vec![],
 //! };
 //! let page = report.html();
 //! assert!(page.starts_with("<!doctype html>") && !page.contains("<b>tom"));
@@ -63,6 +64,19 @@ pub struct Report {
     pub why: Why,
     /// How right it is, where the truth is known.
     pub truth: Option<Truth>,
+    /// What was done to it, the last first, where it has a history.
+    pub history: Vec<Happening>,
+}
+
+/// Something that was done, in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Happening {
+    /// When.
+    pub when: String,
+    /// Who did it.
+    pub who: String,
+    /// What it was.
+    pub what: String,
 }
 
 /// How a discovery was made.

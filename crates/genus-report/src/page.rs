@@ -6,7 +6,7 @@ use crate::{Report, data};
 const BODY: &str = include_str!("../assets/page.html");
 const STYLE: &str = include_str!("../assets/page.css");
 /// The parts of the script, in their order.
-const SCRIPTS: [&str; 8] = [
+const SCRIPTS: [&str; 9] = [
     include_str!("../assets/base.js"),
     include_str!("../assets/overview.js"),
     include_str!("../assets/sheets.js"),
@@ -15,6 +15,7 @@ const SCRIPTS: [&str; 8] = [
     include_str!("../assets/map.js"),
     include_str!("../assets/why.js"),
     include_str!("../assets/truth.js"),
+    include_str!("../assets/history.js"),
 ];
 
 pub(crate) fn html(report: &Report) -> String {

@@ -99,6 +99,7 @@ fn small() -> Report {
             confusable: vec![],
         },
         truth: Some(truth),
+        history: Vec::new(),
     }
 }
 
@@ -258,6 +259,7 @@ fn a_report_of_ten_thousand_images_is_under_forty_megabytes() {
             })
             .collect(),
         truth: None,
+        history: Vec::new(),
         ..small()
     };
     report.examples.clear();
@@ -302,6 +304,7 @@ fn what_is_shown_of_a_large_category_begins_and_ends_as_it_does() {
             })
             .collect(),
         truth: None,
+        history: Vec::new(),
         ..small()
     };
     let pictures = Pictures::choose(&report);

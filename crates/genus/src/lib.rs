@@ -110,7 +110,7 @@ pub use items::{Header, Items, Source};
 pub use next_steps::NextSteps;
 pub use output::{Destination, Folder, Output, OutputOptions, Rows, Saved};
 pub use progress::{Length, Note, Progress, Silent, Skipped};
-pub use report::{Described, Page, REPORT_FILE, begin_page, describe};
+pub use report::{Described, Page, REPORT_FILE, begin_page, describe, illustrate};
 pub use speed::{measure_speed, remembered_speeds};
 pub use training::train;
 

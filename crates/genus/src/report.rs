@@ -108,7 +108,17 @@ pub(crate) struct Found<'a> {
 
 /// Adds small pictures of the images, as many as the page has room for.
 fn add_pictures(report: &mut Report, found: &Found, progress: &dyn Progress) -> Result<(), Error> {
-    let (pile, examples) = (found.images, found.example_images);
+    illustrate(report, found.images, found.example_images, found.limits, progress)
+}
+
+/// Adds small pictures of images to a report, as many as the page has room for. Items and examples are found by their ids.
+pub fn illustrate(
+    report: &mut Report,
+    pile: &[ImageItem],
+    examples: &[ImageItem],
+    limits: &Limits,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
     if pile.is_empty() && examples.is_empty() {
         return Ok(());
     }
@@ -119,7 +129,6 @@ fn add_pictures(report: &mut Report, found: &Found, progress: &dyn Progress) -> 
         images.iter().map(|item| (item.id.clone(), item.clone())).collect()
     };
     let (examples, pile) = (by_id(examples), by_id(pile));
-    let limits = found.limits;
     let pictures = Pictures::choose(report);
     let side = pictures.side();
     progress.start("pictures", Length::Steps(pictures.len() as u64));
@@ -283,6 +292,7 @@ pub fn describe(described: &Described) -> Report {
             confusable: confusable(&margins, &of_items, &rivals),
         },
         truth: judged.map(|(truth, _)| truth),
+        history: Vec::new(),
     }
 }
 

@@ -34,7 +34,8 @@ pub(crate) enum CollectionCommand {
 Examples:
   genus init birds
   genus init birds --support labelled/
-  genus init birds --support labelled.parquet")]
+  genus init birds --support labelled.parquet
+  genus init birds --from result")]
     Init(Init),
     /// Add items: each joins a group, waits, or forms a new group with others
     ///
@@ -117,6 +118,34 @@ Examples:
     /// where they were rejected, and groups keep their numbers and names.
     #[command(after_help = "Examples:\n  genus refresh birds")]
     Refresh(Change),
+    /// List the questions whose answers would help most
+    #[command(after_help = "Examples:\n  genus ask birds -n 20")]
+    Ask(Log),
+    /// Write report.html: groups, what waits, the map, and what was done
+    #[command(after_help = "Examples:\n  genus report birds\n  genus report birds -o pages")]
+    Report(Report),
+    /// Take corrections in: an edited table, a Label Studio or FiftyOne export, a sorted folder
+    ///
+    /// What differs from the collection is a correction: an item in another category is moved there (a category that is new becomes
+    /// a group), one whose kind is no longer unsure is confirmed, one that is unsure now, or has no category, is rejected, and the
+    /// category noise is for items that belong nowhere. A group all of whose items have one new category is renamed.
+    #[command(after_help = "\
+Examples:
+  genus apply birds assignments.csv --dry-run
+  genus apply birds project-1-at-2026-05-01.json
+  genus apply birds sorted/")]
+    Apply(Apply),
+    /// Write assignments and groups, files for other programs, or what is left of a damaged one
+    #[command(after_help = "\
+Examples:
+  genus export birds -o result
+  genus export birds -o result --sort-into sorted --link hard
+  genus export birds -o result --export label-studio
+  genus export birds -o saved --salvage")]
+    Export(Export),
+    /// Give back the room of what is no longer used
+    #[command(after_help = "Examples:\n  genus compact birds")]
+    Compact(Change),
     /// Look whether all is in order, and which photographs are missing
     #[command(after_help = "Examples:\n  genus check birds")]
     Check(Place),
@@ -129,6 +158,9 @@ pub(crate) struct Init {
     /// Labelled examples: images with one folder a class, a manifest, or a feature file
     #[arg(long, short, value_name = "FILE|DIR")]
     pub(crate) support: Option<PathBuf>,
+    /// Take over the taxonomy of a folder that `genus discover --out` wrote, with its names
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) images: ImageArgs,
     #[command(flatten)]
@@ -262,7 +294,58 @@ pub(crate) struct These {
 pub(crate) struct Log {
     #[command(flatten)]
     pub(crate) place: Place,
-    /// At most so many entries
+    /// At most so many
     #[arg(short, default_value_t = 20, value_name = "N")]
     pub(crate) n: usize,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Apply {
+    #[command(flatten)]
+    pub(crate) change: Change,
+    /// The corrections
+    #[arg(value_name = "FILE|DIR")]
+    pub(crate) corrections: PathBuf,
+    /// Say what would be done, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Export {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The folder to write into
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// The format of the assignments
+    #[arg(long, default_value = "csv", value_name = "csv|jsonl|parquet")]
+    pub(crate) format: genus_data::Format,
+    /// Mark what a spreadsheet would take for a formula
+    #[arg(long)]
+    pub(crate) spreadsheet: bool,
+    /// Write features.parquet, too
+    #[arg(long)]
+    pub(crate) with_features: bool,
+    /// Sort the photographs into this folder, one folder a group
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sort_into: Option<PathBuf>,
+    /// What a sorted photograph is
+    #[arg(long, default_value = "sym", value_name = "sym|hard|copy")]
+    pub(crate) link: genus_data::Link,
+    /// Write files for other programs
+    #[arg(long, value_name = "label-studio|fiftyone|imagefolder", value_delimiter = ',')]
+    pub(crate) export: Vec<genus_data::Export>,
+    /// Save what can be read of a damaged collection: items.csv and features.parquet
+    #[arg(long, conflicts_with_all = ["sort_into", "export", "with_features"])]
+    pub(crate) salvage: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Report {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The folder to write into; by default that of the collection
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
 }

@@ -7,7 +7,7 @@ pub(crate) use args::CollectionCommand;
 
 use genus::text::{plural, thousands};
 use genus_collection::{
-    Action, AddOptions, Added, Collection, Entry, Error, GroupId, ItemId, ItemState, Items, Refusal,
+    Action, AddOptions, Added, Collection, Entry, Error, ExportOptions, GroupId, ItemId, ItemState, Items, Refusal,
 };
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::args::Global;
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::say;
-use args::{Add, Change, Init, Merge, Move, Name, Place, Show, Split};
+use args::{Add, Apply, Change, Export, Init, Merge, Move, Name, Place, Show, Split};
 
 /// Items that are listed of a part that is only proposed.
 const SHOWN_OF_PART: usize = 8;
@@ -74,6 +74,31 @@ pub(crate) fn run(command: &CollectionCommand, global: &Global) -> Result<(), Fa
             let refreshed = open(change)?.refresh(&progress)?;
             drop(progress);
             told(change, global, &refreshed, || words::refreshed(&refreshed))
+        }
+        CollectionCommand::Ask(args) => {
+            let questions = Collection::open(&args.place.folder)?.ask(args.n)?;
+            show(&args.place, &questions, || {
+                words::questions(&questions, &args.place.folder)
+            })
+        }
+        CollectionCommand::Report(args) => {
+            let progress = Bar::new(global);
+            let folder = args.out.as_ref().unwrap_or(&args.place.folder);
+            let path = Collection::open(&args.place.folder)?.report(folder, words::happening, &progress)?;
+            drop(progress);
+            if !global.quiet && !args.place.json {
+                say!("Open {} in a browser", path.display());
+            }
+            match args.place.json {
+                true => say::print(&format!("{:#}\n", json!({ "report": path }))),
+                false => Ok(()),
+            }
+        }
+        CollectionCommand::Apply(args) => apply(args, global),
+        CollectionCommand::Export(args) => export(args, global),
+        CollectionCommand::Compact(change) => {
+            let compacted = open(change)?.compact()?;
+            told(change, global, &compacted, || words::compacted(&compacted))
         }
         CollectionCommand::Check(place) => check(place),
     }
@@ -150,6 +175,13 @@ fn init(args: &Init, global: &Global) -> Result<(), Failure> {
     let is_new = !folder.exists();
     let mut collection = Collection::create(folder, &author(&args.change))?;
     collection.set_seed(global.seed)?;
+    if let Some(from) = &args.from
+        && let Err(error) = collection.take_over(from)
+    {
+        drop(collection);
+        Collection::remove_new(folder, is_new);
+        return Err(error.into());
+    }
     let mut added = None;
     if let Some(support) = &args.support {
         let options = AddOptions {
@@ -304,6 +336,58 @@ fn move_items(args: &Move, global: &Global) -> Result<(), Failure> {
             },
         })
     })
+}
+
+fn apply(args: &Apply, global: &Global) -> Result<(), Failure> {
+    let collection = Collection::open(&args.change.place.folder)?;
+    let corrections = collection.corrections(&args.corrections)?;
+    if args.dry_run || corrections.actions.is_empty() {
+        let preview = match corrections.actions.is_empty() {
+            true => genus_collection::Preview::default(),
+            false => collection.preview(&corrections.clone().into_action(&args.corrections))?,
+        };
+        let value = json!({ "corrections": to_json(&corrections), "preview": to_json(&preview) });
+        return show(&args.change.place, &value, || {
+            words::corrections(&corrections, &preview)
+        });
+    }
+    drop(collection);
+    let mut collection = open(&args.change)?;
+    // Somebody may have changed it in between.
+    let corrections = collection.corrections(&args.corrections)?;
+    let unknown = corrections.unknown;
+    let entry = collection.apply(&args.corrections, corrections)?;
+    if unknown > 0 && !global.quiet {
+        say!("{} of its rows are of no item here", thousands(unknown));
+    }
+    done(&args.change, global, entry.as_ref())
+}
+
+fn export(args: &Export, global: &Global) -> Result<(), Failure> {
+    if args.salvage {
+        let saved = Collection::salvage(&args.place.folder, &args.out)?;
+        return show(&args.place, &saved, || words::salvaged(&saved));
+    }
+    let progress = Bar::new(global);
+    let options = ExportOptions {
+        format: args.format,
+        spreadsheet: args.spreadsheet,
+        features: args.with_features,
+        sort_into: args.sort_into.clone(),
+        link: args.link,
+        exports: args.export.clone(),
+    };
+    let outcome = Collection::open(&args.place.folder)?.export(&args.out, &options, &progress)?;
+    drop(progress);
+    match args.place.json {
+        true => say::print(&format!("{:#}\n", to_json(&outcome))),
+        false => {
+            if !global.quiet {
+                say_as_is!("{}", words::exported(&outcome));
+            }
+            Ok(())
+        }
+    }
 }
 
 fn check(place: &Place) -> Result<(), Failure> {

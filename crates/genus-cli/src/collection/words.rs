@@ -5,7 +5,10 @@ use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use genus::text::{plural, thousands};
-use genus_collection::{Added, Checked, Entry, Fate, GroupInfo, ItemInfo, ItemState, Refreshed, Status};
+use genus_collection::{
+    Added, Checked, Compacted, Corrections, Entry, ExportOutcome, Fate, GroupInfo, ItemInfo, ItemState, Preview,
+    Question, Refreshed, SalvageOutcome, Status,
+};
 
 use crate::failure::printable;
 
@@ -239,6 +242,46 @@ fn sentence(entry: &Entry) -> String {
     }
 }
 
+/// When something was done, and what it was.
+pub(super) fn happening(entry: &Entry) -> (String, String) {
+    (date(entry.time), sentence(entry))
+}
+
+pub(super) fn questions(questions: &[Question], folder: &Path) -> String {
+    let dim = Style::new().dimmed();
+    let mut text = String::new();
+    let folder = name(&folder.display().to_string());
+    for question in questions {
+        let _ = match question {
+            Question::Name { group, typical } => {
+                let examples: Vec<String> = typical.iter().map(|item| name(&item.name)).collect();
+                writeln!(
+                    text,
+                    "What is {}? {dim}{}, such as {}{dim:#}",
+                    name(&group.name),
+                    count(group.items, "item", "items"),
+                    examples.join(", ")
+                )
+            }
+            Question::Place { item } => writeln!(
+                text,
+                "Where does {} belong? {dim}#{}, {}{dim:#}",
+                name(&item.name),
+                item.id,
+                name(&super::state(&item.state))
+            ),
+        };
+    }
+    match questions.is_empty() {
+        true => "There is nothing to ask\n".to_owned(),
+        false => {
+            text + &format!(
+                "{dim}Answer with `genus name {folder}`, `genus confirm {folder}` and `genus move {folder}`, then `genus refresh {folder}`{dim:#}\n"
+            )
+        }
+    }
+}
+
 pub(super) fn done(entry: &Entry) -> String {
     format!("{}: {}\n", entry.no, name(&sentence(entry)))
 }
@@ -351,6 +394,86 @@ pub(super) fn checked(checked: &Checked) -> String {
         }
     }
     text
+}
+
+pub(super) fn corrections(corrections: &Corrections, preview: &Preview) -> String {
+    let mut text = String::new();
+    let mut line = |number: u64, words: &str| {
+        if number > 0 {
+            let _ = writeln!(text, "  {:>9}  {words}", thousands(number));
+        }
+    };
+    line(preview.moved, "would move to another group");
+    line(preview.confirmed, "would be confirmed where they are");
+    line(preview.released, "would be rejected from their group");
+    line(preview.noise, "would be noise");
+    line(corrections.unchanged, "are so already");
+    line(corrections.unknown, "are of no item here");
+    line(
+        corrections.contradicted,
+        "are contradicted by a later row, which counts",
+    );
+    for group in &preview.new_groups {
+        let _ = writeln!(text, "  new group {}", name(group));
+    }
+    for (before, after) in &preview.renamed {
+        let _ = writeln!(text, "  {} would be called {}", name(before), name(after));
+    }
+    if !corrections.unknown_names.is_empty() {
+        let _ = writeln!(text, "  unknown: {}", name(&corrections.unknown_names.join(", ")));
+    }
+    if corrections.actions.is_empty() {
+        text += "There is nothing to correct\n";
+    }
+    text
+}
+
+pub(super) fn exported(outcome: &ExportOutcome) -> String {
+    let mut text = format!(
+        "{} written to {}\n",
+        count(outcome.items, "item", "items"),
+        name(&outcome.folder.display().to_string())
+    );
+    if outcome.sorted > 0 {
+        let _ = writeln!(
+            text,
+            "{} sorted into folders",
+            count(outcome.sorted, "photograph", "photographs")
+        );
+    }
+    if outcome.without_file > 0 {
+        let _ = writeln!(
+            text,
+            "{} left out",
+            count(
+                outcome.without_file,
+                "item whose file is not there was",
+                "items whose files are not there were"
+            )
+        );
+    }
+    for next in &outcome.next {
+        let _ = writeln!(text, "{}", name(next));
+    }
+    text
+}
+
+pub(super) fn salvaged(saved: &SalvageOutcome) -> String {
+    format!(
+        "{} saved to {}, {} with features; of {} a part is lost\n",
+        count(saved.items, "item", "items"),
+        name(&saved.folder.display().to_string()),
+        thousands(saved.with_features),
+        thousands(saved.damaged)
+    )
+}
+
+pub(super) fn compacted(compacted: &Compacted) -> String {
+    format!(
+        "{} before, {} now\n",
+        crate::summary::bytes(compacted.before),
+        crate::summary::bytes(compacted.after)
+    )
 }
 
 /// A time as year-month-day hour:minute in UTC.

@@ -175,3 +175,134 @@ fn who_holds_a_collection_is_said() {
     drop(lock);
     folder.genus("name zoo new-1 x").success();
 }
+
+#[test]
+fn corrections_come_back_from_a_spreadsheet() {
+    let folder = animals();
+    folder.genus("export zoo -o out").success();
+    let table = folder.read("out/assignments.csv");
+    assert_eq!(table.lines().count(), 1 + 29);
+    assert!(folder.read("out/groups.csv").contains("new-1"));
+    // What nobody touched says nothing.
+    let untouched = json(&folder, "apply zoo out/assignments.csv --dry-run");
+    assert_eq!(
+        untouched["corrections"]["actions"],
+        Value::Array(Vec::new()),
+        "{untouched:#}"
+    );
+    // One group gets a name, one item moves, one goes into a new group, one out; and semicolons and a mark, as they come.
+    let mut rows: Vec<Vec<String>> = table
+        .lines()
+        .map(|line| line.split(',').map(str::to_owned).collect())
+        .collect();
+    let mut others = rows
+        .iter_mut()
+        .skip(1)
+        .filter(|row| row[1] != "new-1" && row[2] != "unsure");
+    let moved = others.next().unwrap();
+    let (moved_id, to) = (moved[0].clone(), if moved[1] == "ant" { "bee" } else { "ant" });
+    moved[1] = to.to_owned();
+    others.next().unwrap()[1] = "zebra".to_owned();
+    others.next().unwrap()[1] = String::new();
+    others.next().unwrap()[1] = "noise".to_owned();
+    rows.iter_mut()
+        .filter(|row| row[1] == "new-1")
+        .for_each(|row| row[1] = "owl".to_owned());
+    let text: Vec<String> = rows.iter().map(|row| row.join(";")).collect();
+    folder.write("edited.csv", format!("\u{feff}{}\r\n", text.join("\r\n")));
+    let before = json(&folder, "groups zoo");
+    let preview = folder.genus("apply zoo edited.csv --dry-run").success();
+    assert!(
+        preview.text().contains("new-1 would be called owl"),
+        "{}",
+        preview.text()
+    );
+    assert!(preview.text().contains("new group zebra"), "{}", preview.text());
+    folder.genus("apply zoo edited.csv").success();
+    let names = names(&folder);
+    assert!(
+        names.contains(&"owl".to_owned()) && names.contains(&"zebra".to_owned()),
+        "{names:?}"
+    );
+    let shown = run(&folder, &["show", "zoo", &moved_id, "--json"]).success();
+    let moved: Value = serde_json::from_str(shown.text()).unwrap();
+    assert_eq!(
+        (&moved["group_name"], &moved["confirmed"]),
+        (&to.into(), &true.into()),
+        "{moved:#}"
+    );
+    assert_eq!(json(&folder, "status zoo")["noise"], 1);
+    // All of it is one thing to undo.
+    folder.genus("undo zoo").success();
+    assert_eq!(json(&folder, "groups zoo"), before);
+    folder.write("strange.csv", "id,category\nnobody,x\n");
+    folder.fails("apply zoo strange.csv", &["none of its items", "nobody"]);
+    folder.write("wrong.csv", "a,b\n1,2\n");
+    folder.fails("apply zoo wrong.csv", &["no column id"]);
+}
+
+#[test]
+fn a_result_is_taken_over_and_an_export_is_a_taxonomy() {
+    let folder = Folder::with_animals();
+    folder
+        .genus("discover --support support.csv --query pile.csv --out result")
+        .success();
+    folder.genus("init zoo --from result").success();
+    assert_eq!(json(&folder, "status zoo")["items"], 0);
+    let added = json(&folder, "add zoo pile.csv");
+    assert_eq!(added["new"], 20);
+    let groups = names(&folder);
+    for name in ["ant", "bee", "cow", "new-1", "new-2"] {
+        assert!(groups.contains(&name.to_owned()), "{groups:?}");
+    }
+    folder.genus("export zoo -o out").success();
+    let rows = folder.genus("assign --taxonomy out --query pile.csv").rows();
+    assert_eq!(rows.len(), 20);
+}
+
+#[test]
+fn what_can_be_read_of_a_damaged_collection_is_saved() {
+    let folder = animals();
+    let path = folder.path("zoo/collection.db");
+    let bytes = std::fs::read(&path).unwrap();
+    // A page in the middle.
+    let pages = bytes.len() / 16_384;
+    let found = (3..pages).find_map(|page| {
+        let mut damaged = bytes.clone();
+        damaged[page * 16_384..][..16_384].fill(0x5a);
+        std::fs::write(&path, &damaged).unwrap();
+        let checked = folder.genus("check zoo");
+        let saved = folder.genus("export zoo -o saved --salvage --json");
+        let counts: Value = serde_json::from_str(saved.text()).ok()?;
+        (checked.code == Some(1) && counts["damaged"].as_u64()? > 0).then_some((checked, counts))
+    });
+    let (checked, counts) = found.expect("a page whose loss is noticed");
+    assert!(checked.stderr.contains("--salvage"), "{}", checked.stderr);
+    assert!(folder.path("saved/items.csv").is_file());
+    assert!(counts["items"].as_u64().unwrap() > 0, "{counts:#}");
+}
+
+#[test]
+fn compacting_keeps_everything_that_is_there() {
+    let folder = animals();
+    let before = (json(&folder, "groups zoo"), json(&folder, "log zoo"));
+    folder.genus("compact zoo").success();
+    assert_eq!((json(&folder, "groups zoo"), json(&folder, "log zoo")), before);
+    folder.genus("check zoo").success();
+}
+
+#[test]
+fn questions_are_asked_and_a_page_shows_it_all() {
+    let folder = animals();
+    let questions = json(&folder, "ask zoo -n 3");
+    assert_eq!(questions[0]["ask"], "name");
+    assert_eq!(questions[0]["group"]["name"], "new-1");
+    assert_eq!(questions[0]["typical"].as_array().unwrap().len(), 3);
+    let text = folder.genus("ask zoo").success();
+    assert!(text.text().contains("What is new-1?"), "{}", text.text());
+    run(&folder, &["name", "zoo", "new-1", "snowy </script> owl"]).success();
+    folder.genus("report zoo").success();
+    let page = folder.read("zoo/report.html");
+    assert!(page.contains("snowy \\u003c/script\\u003e owl") && !page.contains("snowy </script>"));
+    assert!(page.contains("\"history\":[["), "the page has no history");
+}

@@ -28,9 +28,9 @@ fn help_shows_every_option_and_examples() {
 }
 
 /// The commands about a collection.
-const COLLECTION: [&str; 17] = [
+const COLLECTION: [&str; 22] = [
     "init", "add", "status", "groups", "show", "name", "merge", "split", "move", "confirm", "reject", "noise", "undo",
-    "redo", "log", "refresh", "check",
+    "redo", "log", "refresh", "ask", "report", "apply", "export", "compact", "check",
 ];
 
 #[test]

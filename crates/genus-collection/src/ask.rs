@@ -1,0 +1,108 @@
+//! Which questions help most: groups to name, the largest first, then items at doubtful borders.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::collection::{Collection, GroupInfo, Groups, ItemInfo};
+use crate::error::Error;
+use crate::model::{GroupId, ItemId, Place};
+
+/// A group of fewer is not worth a name before doubtful items are looked at.
+const WORTH_A_NAME: u64 = 3;
+/// Items that stand for a group that is to be named.
+const TYPICAL: usize = 3;
+
+/// Something that a person can answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "ask")]
+pub enum Question {
+    /// What is this group?
+    Name {
+        /// The group.
+        group: GroupInfo,
+        /// Items that are typical of it.
+        typical: Vec<ItemInfo>,
+    },
+    /// Where does this item belong?
+    Place {
+        /// The item, with the best guess.
+        item: ItemInfo,
+    },
+}
+
+impl Collection {
+    /// So many questions, those that help most first.
+    pub fn ask(&self, count: usize) -> Result<Vec<Question>, Error> {
+        let mut questions = Vec::new();
+        let unnamed = self
+            .groups()?
+            .into_iter()
+            .filter(|group| !group.named && !group.holds_groups && group.items >= WORTH_A_NAME);
+        for group in unnamed.take(count) {
+            let typical = self.typical(group.id)?;
+            questions.push(Question::Name { group, typical });
+        }
+        let room = count - questions.len();
+        for item in self.doubtful(room)? {
+            questions.push(Question::Place { item: self.item(item)? });
+        }
+        Ok(questions)
+    }
+
+    /// The items of a group that are surest of their place.
+    fn typical(&self, group: GroupId) -> Result<Vec<ItemInfo>, Error> {
+        let found = self.store.snapshot(|store| {
+            let groups = Groups::read(store)?;
+            let parts = groups.parts.get(&group).cloned().unwrap_or_default();
+            store.surest(&parts, TYPICAL)
+        })?;
+        found.into_iter().map(|item| self.item(item)).collect()
+    }
+
+    /// Items whose answer decides most: where much waits for one group, the most doubtful of each in turn. Of one scene one is
+    /// asked for.
+    fn doubtful(&self, count: usize) -> Result<Vec<ItemId>, Error> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        self.store.snapshot(|store| {
+            let groups = Groups::read(store)?;
+            let mut borders: BTreeMap<Option<GroupId>, Vec<(f32, ItemId)>> = BTreeMap::new();
+            for (item, placed) in store.places()? {
+                let (group, probability) = match placed.place {
+                    Place::Waiting { guess, probability } => (guess, probability),
+                    Place::In {
+                        group,
+                        probability,
+                        said: false,
+                    } if !groups.is_bound(&placed) && probability.is_some_and(|probability| probability < 0.9) => {
+                        (Some(group), probability)
+                    }
+                    _ => continue,
+                };
+                let group = group.and_then(|group| groups.resolve(group));
+                let doubt = (probability.unwrap_or(0.5) - 0.5).abs();
+                borders.entry(group).or_default().push((doubt, item));
+            }
+            let mut queues: Vec<Vec<(f32, ItemId)>> = borders.into_values().collect();
+            for queue in &mut queues {
+                // The most doubtful last, to be taken first.
+                queue.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+            }
+            queues.sort_by_key(|queue| (Reverse(queue.len()), queue.last().map(|&(_, item)| item)));
+            let (mut chosen, mut scenes) = (Vec::new(), BTreeSet::new());
+            while chosen.len() < count && queues.iter().any(|queue| !queue.is_empty()) {
+                for queue in &mut queues {
+                    let Some((_, item)) = queue.pop() else { continue };
+                    let scene = store.item(item)?.and_then(|item| item.scene);
+                    if chosen.len() < count && scene.is_none_or(|scene| scenes.insert(scene)) {
+                        chosen.push(item);
+                    }
+                }
+            }
+            Ok(chosen)
+        })
+    }
+}

@@ -1,0 +1,362 @@
+//! What is in a collection, in the files that other programs read; and what can be saved of a damaged one.
+
+use std::path::{Path, PathBuf};
+
+use genus::Progress;
+use genus_core::{Features, Kind, Score, Taxonomy, TaxonomyEntry};
+use genus_data::{
+    AssignmentWriter, Export, Exported, FeatureWriter, Format, Link, SortedItem, Sorting, write_taxonomy,
+};
+use genus_files::AtomicFile;
+use serde::Serialize;
+
+use crate::collection::{Collection, GroupInfo, Groups, ItemInfo, ItemState, Items};
+use crate::error::Error;
+use crate::knowledge::{BLOCK, Model};
+use crate::model::{GroupId, ItemId};
+use crate::store::{self, Store};
+
+/// What is written of a collection.
+#[derive(Clone, Debug, Default)]
+pub struct ExportOptions {
+    /// The format of the assignments.
+    pub format: Format,
+    /// Whether names that a spreadsheet would take for a formula are marked in CSV.
+    pub spreadsheet: bool,
+    /// Whether features are written, too, as `features.parquet`.
+    pub features: bool,
+    /// Sort the photographs into this folder, one folder a group.
+    pub sort_into: Option<PathBuf>,
+    /// What a sorted file is.
+    pub link: Link,
+    /// The programs that files are written for.
+    pub exports: Vec<Export>,
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ExportOutcome {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Rows of the assignments.
+    pub items: u64,
+    /// Items that belong nowhere and were left out.
+    pub noise: u64,
+    /// Photographs that were sorted into folders.
+    pub sorted: u64,
+    /// Items whose file is not there; they are in no folder and in no file for other programs.
+    pub without_file: u64,
+    /// How the files for other programs are imported, in words.
+    pub next: Vec<String>,
+}
+
+/// What was saved of a damaged collection.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SalvageOutcome {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Items of which something is left.
+    pub items: u64,
+    /// Those of them whose features are left.
+    pub with_features: u64,
+    /// Items of which a part is lost.
+    pub damaged: u64,
+}
+
+impl Collection {
+    /// Writes the assignments, the groups and a taxonomy that `assign` takes into a folder, and what else is asked for.
+    pub fn export(
+        &self,
+        folder: &Path,
+        options: &ExportOptions,
+        progress: &dyn Progress,
+    ) -> Result<ExportOutcome, Error> {
+        let made = genus::Folder::create(folder, genus::Purpose::Results)?;
+        let outcome = self.store.snapshot(|store| {
+            let dim = self.dim()?.ok_or(Error::Nothing)?;
+            let groups = Groups::read(store)?;
+            let model = Model::load(store, &groups, dim)?;
+            let mut outcome = ExportOutcome {
+                folder: folder.to_owned(),
+                ..ExportOutcome::default()
+            };
+            let path = folder.join(format!("assignments.{}", options.format.extension()));
+            let mut writer = AssignmentWriter::create(path, options.format)?.for_spreadsheets(options.spreadsheet);
+            let mut features = match options.features {
+                true => {
+                    let encoder = store.meta("encoder")?;
+                    let path = folder.join("features.parquet");
+                    Some(FeatureWriter::create(&path, dim, encoder.as_deref(), true)?)
+                }
+                false => None,
+            };
+            let wants_files = options.sort_into.is_some() || !options.exports.is_empty();
+            let mut files = Vec::new();
+            progress.start("items", genus::Length::Steps(self.status()?.items));
+            self.for_each_sorted(store, model.as_ref(), dim, |item, row, values| {
+                progress.step();
+                let Some(row) = row else {
+                    outcome.noise += 1;
+                    return Ok(());
+                };
+                writer.write(&row.row())?;
+                outcome.items += 1;
+                if let Some(features) = &mut features {
+                    let label = (!row.score.unsure).then(|| row.category.clone());
+                    features.write(std::slice::from_ref(&row.id), &[label], values)?;
+                }
+                if wants_files && !row.category.is_empty() {
+                    let path = item.path.clone().unwrap_or_else(|| PathBuf::from(&item.name));
+                    match path.is_file() {
+                        true => files.push(SortedItem { path, ..row }),
+                        false => outcome.without_file += 1,
+                    }
+                }
+                Ok(())
+            })?;
+            progress.end();
+            let sorting = match &options.sort_into {
+                Some(into) => Some(Sorting::plan(into, options.link, &files)?),
+                None => None,
+            };
+            writer.finish()?;
+            if let Some(features) = features {
+                features.finish()?;
+            }
+            write_groups(folder, &self.groups()?)?;
+            if let Some(model) = &model {
+                let taxonomy = named(model, &groups, &self.groups()?)?;
+                write_taxonomy(folder, &taxonomy, &self.origin()?)?;
+            }
+            if let Some(sorting) = &sorting {
+                sorting.run(|| progress.step())?;
+                outcome.sorted = files.len() as u64;
+            }
+            for export in &options.exports {
+                let made_by = format!("genus {}", env!("CARGO_PKG_VERSION"));
+                let exported = match (export, &sorting) {
+                    (Export::LabelStudio, _) => Exported::label_studio(folder, &files, &made_by)?,
+                    (Export::FiftyOne, _) => Exported::fiftyone(folder, &files)?,
+                    (Export::ImageFolder, Some(sorting)) => Exported::imagefolder(sorting, &files)?,
+                    (Export::ImageFolder, None) => {
+                        return Err(genus::Error::ExportNeedsFolder { export: *export }.into());
+                    }
+                };
+                exported.write()?;
+                outcome.next.push(exported.next().to_owned());
+            }
+            Ok(outcome)
+        })?;
+        made.keep();
+        Ok(outcome)
+    }
+
+    /// Hands on every item, as a row of the assignments unless it belongs nowhere, with its features.
+    fn for_each_sorted(
+        &self,
+        store: &Store,
+        model: Option<&Model>,
+        dim: usize,
+        mut each: impl FnMut(&ItemInfo, Option<SortedItem>, &[f32]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let named: std::collections::BTreeMap<GroupId, bool> = self
+            .groups()?
+            .into_iter()
+            .map(|group| (group.id, group.named))
+            .collect();
+        let shared = store.shared_names()?;
+        let mut after = None;
+        loop {
+            let block = self.items(Items::All, after, BLOCK)?;
+            let Some(last) = block.last() else { return Ok(()) };
+            after = Some(last.id);
+            let ids: Vec<ItemId> = block.iter().map(|item| item.id).collect();
+            let features = store.features(&ids, dim)?;
+            let cosines = model.map(|model| (model, model.cosines(&features)));
+            for (at, item) in block.iter().enumerate() {
+                let (group, category, probability, unsure) = match &item.state {
+                    ItemState::In {
+                        group,
+                        group_name,
+                        probability,
+                        confirmed,
+                        ..
+                    } => {
+                        let probability = if *confirmed { Some(1.0) } else { *probability };
+                        (Some(*group), group_name.clone(), probability, false)
+                    }
+                    ItemState::Waiting {
+                        guess,
+                        guess_name,
+                        probability,
+                    } => (*guess, guess_name.clone().unwrap_or_default(), *probability, true),
+                    ItemState::Noise => {
+                        each(item, None, features.row(at))?;
+                        continue;
+                    }
+                };
+                let (similarity, margin) = match (&cosines, group) {
+                    (Some((model, cosines)), Some(group)) => model.fit(cosines, at, group).unwrap_or((0.0, 0.0)),
+                    _ => (0.0, 0.0),
+                };
+                let is_named = group.and_then(|group| named.get(&group)).copied().unwrap_or(false);
+                let row = SortedItem {
+                    // So that every row can come back as a correction.
+                    id: match shared.contains(&item.name) {
+                        true => format!("#{} {}", item.id, item.name),
+                        false => item.name.clone(),
+                    },
+                    path: PathBuf::new(),
+                    category,
+                    kind: if is_named { Kind::Known } else { Kind::Novel },
+                    score: Score {
+                        similarity,
+                        margin,
+                        probability,
+                        unsure,
+                    },
+                    scene: item.scene.and_then(|scene| usize::try_from(scene).ok()),
+                };
+                each(item, Some(row), features.row(at))?;
+            }
+        }
+    }
+
+    /// Saves what can be read of a damaged collection into a folder: `items.csv`, and `features.parquet` with groups as labels.
+    pub fn salvage(collection: &Path, folder: &Path) -> Result<SalvageOutcome, Error> {
+        let store = Store::open(collection, false)?;
+        let made = genus::Folder::create(folder, genus::Purpose::Results)?;
+        let (items, damaged) = store::salvage(&store);
+        let groups = Groups::read(&store).ok();
+        let mut outcome = SalvageOutcome {
+            folder: folder.to_owned(),
+            items: items.len() as u64,
+            damaged,
+            ..SalvageOutcome::default()
+        };
+        let mut table = csv::Writer::from_writer(Vec::new());
+        let failed = |e: csv::Error| Error::Io {
+            path: folder.join("items.csv"),
+            source: e.into(),
+        };
+        table
+            .write_record(["number", "id", "path", "category", "kind"])
+            .map_err(failed)?;
+        let mut writer: Option<FeatureWriter> = None;
+        for item in &items {
+            let whole = item.group.and_then(|group| groups.as_ref()?.resolve(group));
+            let category = match (whole, &groups) {
+                (Some(whole), Some(groups)) => groups.name(whole),
+                _ => item.group.map_or_else(String::new, |group| format!("#{group}")),
+            };
+            let name = item.name.clone().unwrap_or_default();
+            let kind = match (item.is_noise(), item.is_in_group()) {
+                (true, _) => "noise",
+                (_, true) => "in",
+                _ => "unsure",
+            };
+            let path = item
+                .path
+                .as_ref()
+                .map_or_else(String::new, |path| path.display().to_string());
+            table
+                .write_record([&item.id.to_string(), &name, &path, &category, kind])
+                .map_err(failed)?;
+            let Some(features) = &item.features else { continue };
+            let row: Vec<f32> = features.iter().map(|value| value.to_f32()).collect();
+            if row.iter().any(|value| !value.is_finite()) || row.iter().all(|value| *value == 0.0) {
+                continue;
+            }
+            let writer = match &mut writer {
+                Some(writer) => writer,
+                None => {
+                    let encoder = store.meta("encoder").ok().flatten();
+                    let path = folder.join("features.parquet");
+                    writer.insert(FeatureWriter::create(&path, row.len(), encoder.as_deref(), true)?)
+                }
+            };
+            let label = (item.is_in_group() && !category.is_empty()).then_some(category);
+            // A row of another width is one more that is damaged.
+            match writer.write(&[format!("#{} {name}", item.id)], &[label], &row) {
+                Ok(()) => outcome.with_features += 1,
+                Err(_) => outcome.damaged += 1,
+            }
+        }
+        if let Some(writer) = writer {
+            writer.finish()?;
+        }
+        let bytes = table.into_inner().map_err(|e| Error::Io {
+            path: folder.join("items.csv"),
+            source: e.into_error(),
+        })?;
+        whole_file(&folder.join("items.csv"), &bytes)?;
+        made.keep();
+        Ok(outcome)
+    }
+}
+
+/// The groups as a table.
+fn write_groups(folder: &Path, groups: &[GroupInfo]) -> Result<(), Error> {
+    let path = folder.join("groups.csv");
+    let failed = |source: std::io::Error| Error::Io {
+        path: path.clone(),
+        source,
+    };
+    let mut table = csv::Writer::from_writer(Vec::new());
+    let header = ["number", "name", "kind", "items", "confirmed", "waiting", "parent"];
+    table.write_record(header).map_err(|e| failed(e.into()))?;
+    for group in groups {
+        let parent = group
+            .parent
+            .and_then(|parent| groups.iter().find(|other| other.id == parent));
+        let kind = match (group.holds_groups, group.named) {
+            (true, _) => "groups",
+            (_, true) => "known",
+            _ => "new",
+        };
+        let record = [
+            group.id.to_string(),
+            group.name.clone(),
+            kind.to_owned(),
+            group.items.to_string(),
+            group.confirmed.to_string(),
+            group.guessed.to_string(),
+            parent.map_or_else(String::new, |parent| parent.name.clone()),
+        ];
+        table.write_record(record).map_err(|e| failed(e.into()))?;
+    }
+    let bytes = table.into_inner().map_err(|e| failed(e.into_error()))?;
+    whole_file(&path, &bytes)
+}
+
+fn whole_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let mut file = AtomicFile::create_own(path)?;
+    file.append(bytes)?;
+    Ok(file.commit()?)
+}
+
+/// The model as a taxonomy with the names of the groups, those that people gave first.
+pub(crate) fn named(model: &Model, groups: &Groups, infos: &[GroupInfo]) -> Result<Taxonomy, Error> {
+    let is_named = |at: usize| groups.all[&model.groups[at]].named;
+    let mut order: Vec<usize> = (0..model.groups.len()).collect();
+    order.sort_by_key(|&at| !is_named(at));
+    let members = model.taxonomy.members();
+    let entries = order.iter().map(|&at| TaxonomyEntry {
+        name: groups.name(model.groups[at]),
+        kind: if is_named(at) { Kind::Known } else { Kind::Novel },
+        items: infos
+            .iter()
+            .find(|info| info.id == model.groups[at])
+            .map_or(0, |info| info.items),
+    });
+    let centres: Features = model.taxonomy.centres().select(&order);
+    let mut taxonomy = Taxonomy::from_parts(entries.collect(), centres)?;
+    if let Some(calibration) = model.taxonomy.calibration() {
+        let members = order.iter().map(|&at| members[at]).collect();
+        taxonomy = taxonomy.with_calibration(calibration.clone(), members)?;
+        if let Some(familiar) = model.taxonomy.familiar() {
+            taxonomy = taxonomy.with_familiar(familiar)?;
+        }
+    }
+    Ok(taxonomy)
+}
