@@ -109,6 +109,7 @@ impl From<DataError> for Failure {
         match &error {
             DataError::Columns { path, problem } => of_columns(&error, path, problem),
             DataError::Read { path, source } if source.kind() == io::ErrorKind::NotFound => not_found(path),
+            DataError::UnknownFormat { path } => Failure::failed(format!("{error}{}", other_format(path))),
             DataError::Encoders { .. } => Failure::failed(format!(
                 "{error}; embed one of them again with the encoder (and the --precision) of the other"
             )),
@@ -129,6 +130,22 @@ impl From<DataError> for Failure {
     }
 }
 
+/// How a file of another kind becomes one of these.
+fn other_format(path: &Path) -> String {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    match ending.to_ascii_lowercase().as_str() {
+        "json" => format!(
+            "; a list in .json becomes lines with jq -c '.[]' {0} > {0}l",
+            path.display()
+        ),
+        "xls" | "xlsx" | "ods" => "; save the sheet as .csv".to_owned(),
+        "pkl" | "pickle" | "pt" | "pth" | "h5" | "hdf5" | "rds" | "mat" => {
+            "; save it as .parquet or .npz from the program that made it".to_owned()
+        }
+        _ => "; --input FORMAT says which it is, whatever its name".to_owned(),
+    }
+}
+
 /// What errors call the standard input.
 const STANDARD_INPUT: &str = "the standard input";
 
@@ -144,8 +161,9 @@ fn of_columns(error: &DataError, path: &Path, problem: &ColumnProblem) -> Failur
             format!("{error} ({})", flag(role))
         }
         ColumnProblem::NoFeatures { .. } => format!("{error} ({})", flag(&ColumnRole::Features)),
+        ColumnProblem::Rows => format!("{error}; say which format they have, as in --input csv"),
         ColumnProblem::Texts { .. } if path == Path::new(STANDARD_INPUT) => {
-            format!("{error}; a table on the standard input needs its format, as in --input jsonl")
+            format!("{error}; if they are a table, say its format, as in --input jsonl")
         }
         ColumnProblem::Texts { column } => format!(
             "{error}. For example, after pip install sentence-transformers pandas pyarrow:\n\n{}",

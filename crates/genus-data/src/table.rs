@@ -179,7 +179,7 @@ impl TableReader {
     /// text; its blocks end where the next row is not at hand.
     pub fn open_with(path: impl AsRef<Path>, options: &TableOptions) -> Result<Self, DataError> {
         let path = path.as_ref();
-        let origin = Origin::new(path);
+        let origin = Origin::new(path).called(options.called.as_deref());
         let format = match TableFormat::of(path).or(options.format) {
             Some(format) if format.is_text() || !origin.is_standard_input() => format,
             // A directory of any name is better called that, and what is not there, missing.

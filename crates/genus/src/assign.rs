@@ -77,7 +77,7 @@ pub fn assign_into(
     let found = calibrated(taxonomy, found, &origin, options)?;
     let mut embedder = Embedder::of_taxonomy(&options.images, taxonomy, &origin, progress);
     let items = items.into();
-    let query = items.path().to_owned();
+    let query = items.called().to_owned();
     let items = embedder.items_once(items, &options.tables.for_pile())?;
     check_fit((taxonomy, &found, &origin), (&query, &items), progress)?;
     let mut counts = Counts::new(&found);

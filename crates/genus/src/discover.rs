@@ -182,7 +182,7 @@ pub fn discover_into(
     let start = Instant::now();
     let (method, calibration) = make_method(options)?;
     let at_once = options.subset.map_or(AT_ONCE, NonZeroUsize::get);
-    let examples_path = inputs.examples().path().to_owned();
+    let examples_path = inputs.examples().called().to_owned();
     let mut embedder = Embedder::new(&options.images, progress);
     let (examples, pile) = read_inputs(inputs, &options.tables, at_once, &mut embedder, progress)?;
     let reading = start.elapsed();
@@ -405,7 +405,7 @@ fn read_inputs(
         .try_for_each(Source::check_there)?;
     match inputs {
         Inputs::Mixed(source) => {
-            let path = source.path().to_owned();
+            let path = source.called().to_owned();
             let items = embedder.items(source, tables, false)?;
             let header = items.header()?;
             note_left_out(&path, &header.left_out, progress);
@@ -426,7 +426,7 @@ fn read_inputs(
         Inputs::Separate { support, query } => {
             let mut labelled = None;
             if let Some(source) = support {
-                let path = source.path().to_owned();
+                let path = source.called().to_owned();
                 let items = embedder.items(source, &tables.for_examples(), true)?;
                 let file = items.read().map_err(|source| match source {
                     DataError::NoRows { .. } => Error::NoExamples { source },
@@ -435,7 +435,7 @@ fn read_inputs(
                 note_left_out(&path, &file.left_out, progress);
                 labelled = Some((path, file, items.images().to_vec()));
             }
-            let path = query.path().to_owned();
+            let path = query.called().to_owned();
             let tables = match labelled {
                 Some(_) => tables.for_pile(),
                 None => tables.clone(),

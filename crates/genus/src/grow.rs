@@ -41,7 +41,7 @@ pub fn grow(
     let mut growth = Growth::new(found.clone(), &origin, before, taxonomy, ground)?;
     let mut embedder = Embedder::of_taxonomy(&options.images, taxonomy, &origin, progress);
     let items = items.into();
-    let query = items.path().to_owned();
+    let query = items.called().to_owned();
     let items = embedder.items(items, &options.tables.for_pile(), false)?;
     check_fit((taxonomy, &found, &origin), (&query, &items), progress)?;
     let observed = growth.observe(&items, progress)?;

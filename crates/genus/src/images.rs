@@ -463,10 +463,14 @@ fn spooled(path: &Path, tables: &TableOptions) -> Result<Items, Error> {
         true => std::io::copy(&mut std::io::stdin().lock(), &mut to).map_err(failed)?,
         false => std::io::copy(&mut std::fs::File::open(path).map_err(failed)?, &mut to).map_err(failed)?,
     };
-    if is_image_source(&file, tables)? {
+    let tables = TableOptions {
+        called: Some(path.to_owned()),
+        ..tables.clone()
+    };
+    if is_image_source(&file, &tables)? {
         return Err(Error::PipeOfImages { path: path.to_owned() });
     }
-    Ok(Items::made(file, Vec::new(), folder, tables.clone()))
+    Ok(Items::made(file, Vec::new(), folder, tables))
 }
 
 /// The weights of an encoder that has a name, from the model hub's cache or the hub.

@@ -14,6 +14,8 @@ use crate::Error;
 /// Rows of a block: 12 MB of 768 features. Larger ones leave the cache between reading and use.
 const BLOCK: usize = 4096;
 
+/// What the standard input is called in messages.
+const STANDARD_INPUT: &str = "the standard input";
 /// What features in memory are called in messages.
 const IN_MEMORY: &str = "the features in memory";
 
@@ -43,6 +45,14 @@ impl Source {
 }
 
 impl Source {
+    /// What messages call it.
+    pub(crate) fn called(&self) -> &Path {
+        match self.path() {
+            path if path == Path::new("-") => Path::new(STANDARD_INPUT),
+            path => path,
+        }
+    }
+
     /// Fails when it is a path to nothing.
     pub(crate) fn check_there(&self) -> Result<(), Error> {
         match self {

@@ -69,6 +69,52 @@ fn tables_come_on_the_standard_input() {
         );
         assert!(output.stdout == expected.stdout, "{format}");
     }
+    // Where nothing is said of the format, it is asked for.
+    for (file, mention) in [
+        ("pile.csv", "rows of a table"),
+        ("pile.jsonl", "rows of a table"),
+        ("words.txt", "texts"),
+    ] {
+        folder.write("words.txt", "A good film.\nA bad, sad one.\n");
+        let input = std::fs::File::open(folder.path(file)).unwrap();
+        let output = folder.command("discover --query -").stdin(input).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.starts_with("error: the standard input: there are "), "{said}");
+        assert!(said.contains(mention) && said.contains("--input"), "{said}");
+    }
+}
+
+#[test]
+fn what_is_packed_needs_no_name_and_errors_call_a_pipe_by_its_own() {
+    let folder = Folder::with_animals();
+    let expected = folder
+        .genus("discover --support support.csv --query pile.csv")
+        .success();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(folder.read("pile.csv").as_bytes()).unwrap();
+    folder.write("pile.gz", packed.finish().unwrap());
+    let command = "discover --support support.csv --query - --input csv";
+    let input = std::fs::File::open(folder.path("pile.gz")).unwrap();
+    let output = folder.command(command).stdin(input).output().unwrap();
+    assert!(
+        output.stdout == expected.stdout,
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    folder.write("broken.csv", "id,f0\na,b\n");
+    let input = std::fs::File::open(folder.path("broken.csv")).unwrap();
+    let output = folder.command(command).stdin(input).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.starts_with("error: the standard input, line 2: "), "{said}");
+    // A list of images by its name, unless something else is said.
+    folder.write("pile.txt", folder.read("pile.csv"));
+    let command = "discover --support support.csv --query pile.txt --input csv";
+    assert!(folder.genus(command).success().stdout == expected.stdout);
+    for (name, mention) in [("a.json", "jq -c"), ("a.xlsx", "save the sheet"), ("a.dat", "--input")] {
+        folder.write(name, "[]");
+        folder.fails(&format!("discover {name}"), &[name, mention]);
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ const MAX_LINE: u64 = 64 << 10;
 /// without an id is called as its path is written. Whether the images exist is not looked at.
 pub fn list_manifest(path: impl AsRef<Path>, options: &TableOptions) -> Result<ImageList, DataError> {
     let path = path.as_ref();
-    let origin = Origin::new(path);
+    let origin = Origin::new(path).called(options.called.as_deref());
     if origin.is_standard_input() {
         return read_list(io::stdin().lock(), &origin.path, Path::new(""));
     }
@@ -38,7 +38,7 @@ pub fn list_manifest(path: impl AsRef<Path>, options: &TableOptions) -> Result<I
         return Err(DataError::Directory { path: path.to_owned() });
     }
     let base = path.parent().unwrap_or(Path::new(""));
-    if is_list(path) {
+    if is_list(path, options) {
         return read_list(text::open(&origin)?, path, base);
     }
     match format(path, options) {
@@ -51,22 +51,22 @@ pub fn list_manifest(path: impl AsRef<Path>, options: &TableOptions) -> Result<I
 
 /// Whether a file lists images and has no features.
 pub(super) fn is_manifest(path: &Path, options: &TableOptions) -> Result<bool, DataError> {
-    if is_list(path) {
+    if is_list(path, options) {
         return Ok(true);
     }
     let Some(format) = format(path, options) else {
         return Ok(false);
     };
-    let origin = Origin::new(path);
+    let origin = Origin::new(path).called(options.called.as_deref());
     let columns = columns_of(&origin, format)?;
     let named: Vec<_> = columns.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
     let has_paths = PATHS.iter().any(|path| named.iter().any(|(name, _)| name == path));
     Ok(has_paths && !Columns::have_features(&origin, &named, options))
 }
 
-/// Whether a name is that of a list with a path a line.
-fn is_list(path: &Path) -> bool {
-    extension(path) == "txt"
+/// Whether a name is that of a list with a path a line, and nothing else is said of it.
+fn is_list(path: &Path, options: &TableOptions) -> bool {
+    extension(path) == "txt" && options.format.is_none()
 }
 
 fn format(path: &Path, options: &TableOptions) -> Option<TableFormat> {
@@ -171,12 +171,12 @@ pub fn read_list(mut reader: impl BufRead, name: &Path, base: &Path) -> Result<I
         })?;
         listing.push(place, path, None, None)?;
     }
-    match is_prose(&listing.list) {
-        true => Err(DataError::Columns {
+    match no_paths(&listing.list) {
+        Some(problem) => Err(DataError::Columns {
             path: name.to_owned(),
-            problem: ColumnProblem::Texts { column: None },
+            problem,
         }),
-        false => listing.finish(),
+        None => listing.finish(),
     }
 }
 
@@ -192,11 +192,22 @@ fn os_string(bytes: &[u8]) -> Option<OsString> {
     String::from_utf8(bytes.to_vec()).ok().map(OsString::from)
 }
 
-/// Whether a list is one of sentences: no line looks like the path of an image, and the first is none of a file.
-fn is_prose(list: &ImageList) -> bool {
-    let is_sentence = |item: &ImageItem| !has_image_extension(&item.path) && item.id.contains(char::is_whitespace);
-    let first = list.items.first();
-    first.is_some_and(|item| !item.path.exists()) && list.items.iter().all(is_sentence)
+/// What a list is where no line looks like the path of an image, and the first is none of a file: rows of a table, or sentences.
+fn no_paths(list: &ImageList) -> Option<ColumnProblem> {
+    let first = list.items.first().filter(|item| !item.path.exists())?;
+    if list.items.iter().any(|item| has_image_extension(&item.path)) {
+        return None;
+    }
+    let all = |is: &dyn Fn(&str) -> bool| list.items.iter().all(|item| is(&item.id));
+    let cells = |delimiter: char| {
+        let count = |line: &str| line.matches(delimiter).count();
+        let of_first = count(&first.id);
+        of_first > 0 && all(&|line| count(line) == of_first)
+    };
+    if all(&|line| line.starts_with('{')) || list.items.len() > 1 && [',', ';', '\t'].into_iter().any(cells) {
+        return Some(ColumnProblem::Rows);
+    }
+    all(&|line| line.contains(char::is_whitespace)).then_some(ColumnProblem::Texts { column: None })
 }
 
 fn read_rows(

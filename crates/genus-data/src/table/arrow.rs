@@ -84,7 +84,7 @@ pub(super) fn open(origin: Origin, file: File, options: &TableOptions) -> Result
 
 /// The names of the columns.
 pub(crate) fn schema(origin: &Origin) -> Result<SchemaRef, DataError> {
-    let file = File::open(&origin.path).map_err(|e| origin.io(e))?;
+    let file = File::open(origin.file()).map_err(|e| origin.io(e))?;
     Ok(Messages::open(origin.clone(), file)?.schema)
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn for_each_row(
     names: &[&str],
     each: &mut dyn FnMut(u64, Vec<Cell>) -> Result<bool, DataError>,
 ) -> Result<(), DataError> {
-    let file = File::open(&origin.path).map_err(|e| origin.io(e))?;
+    let file = File::open(origin.file()).map_err(|e| origin.io(e))?;
     let mut messages = Messages::open(origin.clone(), file)?;
     let schema = messages.schema.clone();
     messages.project(names.iter().filter_map(|name| schema.index_of(name).ok()));

@@ -25,7 +25,7 @@ pub fn for_each_cell(
     options: &TableOptions,
     mut each: impl FnMut(String, String) -> bool,
 ) -> Result<(), DataError> {
-    let origin = Origin::new(path.as_ref());
+    let origin = Origin::new(path.as_ref()).called(options.called.as_deref());
     let format = match TableFormat::of(path.as_ref()).or(options.format) {
         Some(format) if has_columns(format) => format,
         _ => {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 use super::format::TableFormat;
 use super::source::Origin;
@@ -21,6 +22,8 @@ pub struct TableOptions {
     pub unlabelled: Vec<String>,
     /// The format, where the name of the file does not say it.
     pub format: Option<TableFormat>,
+    /// What errors call the file, where it is a copy of something else.
+    pub called: Option<PathBuf>,
     /// A column that may be missing although it was named.
     pub may_lack: Option<ColumnRole>,
 }
@@ -98,6 +101,8 @@ pub enum ColumnProblem {
         /// All names.
         present: Vec<String>,
     },
+    /// There are rows of a table where paths of images are looked for.
+    Rows,
     /// There are texts and no features.
     Texts {
         /// The column of texts; a list without columns has none.
@@ -149,6 +154,7 @@ impl fmt::Display for ColumnProblem {
                     ),
                 }
             }
+            ColumnProblem::Rows => f.write_str("there are rows of a table, and no paths of images"),
             ColumnProblem::Texts { column: Some(column) } => {
                 write!(
                     f,

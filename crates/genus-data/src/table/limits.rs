@@ -64,7 +64,7 @@ impl Growth {
         let length = match origin.is_standard_input() {
             // What comes without an end is not packed, and not kept either.
             true => u64::MAX,
-            false => fs::metadata(&origin.path).map_or(0, |found| found.len()),
+            false => fs::metadata(origin.file()).map_or(0, |found| found.len()),
         };
         Self { length, bytes: 0 }
     }

@@ -73,7 +73,7 @@ impl Archive {
             })
         };
         let entry = self.directory.entry(&format!("{name}.npy")).map_err(damaged)?;
-        let file = File::open(&origin.path).map_err(|e| origin.io(e))?;
+        let file = File::open(origin.file()).map_err(|e| origin.io(e))?;
         let mut bytes = entry.open(file).map_err(damaged)?;
         let header = Header::read(origin, &format!("\"{name}\""), &mut bytes, entry.length())?;
         Ok((header, bytes))

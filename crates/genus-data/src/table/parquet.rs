@@ -83,7 +83,7 @@ fn is_list(data_type: &DataType) -> bool {
 
 /// What the columns of a `.parquet` file are.
 pub(crate) fn schema(origin: &Origin) -> Result<SchemaRef, DataError> {
-    let file = File::open(&origin.path).map_err(|e| origin.io(e))?;
+    let file = File::open(origin.file()).map_err(|e| origin.io(e))?;
     let input = Input::open(origin.clone(), &file)?;
     Ok(input.metadata.schema().clone())
 }
@@ -94,7 +94,7 @@ pub(crate) fn for_each_row(
     columns: &[&str],
     each: &mut dyn FnMut(u64, Vec<Cell>) -> Result<bool, DataError>,
 ) -> Result<(), DataError> {
-    let file = File::open(&origin.path).map_err(|e| origin.io(e))?;
+    let file = File::open(origin.file()).map_err(|e| origin.io(e))?;
     let input = Input::open(origin.clone(), &file)?;
     let rows = input.rows()?;
     texts::for_each_row(&input, rows, columns, each)
@@ -188,7 +188,7 @@ impl Input {
     /// A reader of some columns with a handle of its own, since readers of one handle would move each other's position.
     fn reader(&self, columns: &[usize], rows: Batches) -> Result<ParquetRecordBatchReader, DataError> {
         self.largest_page(columns)?;
-        let file = File::open(&self.origin.path).map_err(|e| self.origin.io(e))?;
+        let file = File::open(self.origin.file()).map_err(|e| self.origin.io(e))?;
         let build = || {
             let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());
             let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());

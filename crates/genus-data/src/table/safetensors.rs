@@ -86,7 +86,7 @@ fn header(origin: &Origin, file: &mut File) -> Result<(Metadata, u64), DataError
 /// The bytes of one tensor, from a handle of their own.
 fn tensor_bytes(origin: &Origin, data_start: u64, info: &TensorInfo) -> Result<impl Read + Send + use<>, DataError> {
     let (start, end) = info.data_offsets;
-    let mut file = File::open(&origin.path).map_err(|e| origin.io(e))?;
+    let mut file = File::open(origin.file()).map_err(|e| origin.io(e))?;
     file.seek(SeekFrom::Start(data_start + start as u64))
         .map_err(|e| origin.io(e))?;
     Ok(file.take((end - start) as u64))

@@ -61,7 +61,10 @@ pub(crate) const STANDARD_INPUT: &str = "-";
 /// The file that errors name.
 #[derive(Clone)]
 pub(crate) struct Origin {
+    /// What it is called.
     pub(crate) path: PathBuf,
+    /// Where it is.
+    file: PathBuf,
     is_standard_input: bool,
 }
 
@@ -70,13 +73,31 @@ impl Origin {
         match path.as_os_str() == STANDARD_INPUT {
             false => Self {
                 path: path.to_owned(),
+                file: path.to_owned(),
                 is_standard_input: false,
             },
             true => Self {
                 path: "the standard input".into(),
+                file: path.to_owned(),
                 is_standard_input: true,
             },
         }
+    }
+
+    /// The same by another name, if there is one.
+    pub(crate) fn called(self, name: Option<&Path>) -> Self {
+        match name {
+            Some(name) => Self {
+                path: Self::new(name).path,
+                ..self
+            },
+            None => self,
+        }
+    }
+
+    /// Where it is.
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
     }
 
     pub(crate) fn is_standard_input(&self) -> bool {

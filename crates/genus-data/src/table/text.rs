@@ -1,7 +1,7 @@
 //! Texts that are read a line at a time: files, files compressed with gzip, and the standard input.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
 
 use flate2::read::MultiGzDecoder;
 
@@ -20,9 +20,12 @@ pub(crate) type Text = BufReader<Box<dyn Read + Send>>;
 /// Opens the text that errors name.
 pub(crate) fn open(origin: &Origin) -> Result<Text, DataError> {
     if origin.is_standard_input() {
-        return Ok(BufReader::with_capacity(BUFFER, Box::new(io::stdin())));
+        let start = first_bytes(&mut io::stdin()).map_err(|e| origin.io(e))?;
+        let is_packed = start == GZIP;
+        let text = unpacked(Cursor::new(start).chain(io::stdin()), is_packed, u64::MAX);
+        return Ok(BufReader::with_capacity(BUFFER, text));
     }
-    let file = File::open(&origin.path).map_err(|e| origin.io(e))?;
+    let mut file = File::open(origin.file()).map_err(|e| origin.io(e))?;
     let found = file.metadata().map_err(|e| origin.io(e))?;
     if found.is_dir() {
         let path = origin.path.clone();
@@ -30,15 +33,34 @@ pub(crate) fn open(origin: &Origin) -> Result<Text, DataError> {
     }
     // A device may have no end.
     refuse_device(&found).map_err(|e| origin.io(e))?;
-    let bytes: Box<dyn Read + Send> = match is_gzip(&origin.path) {
-        false => Box::new(file),
+    let mut is_packed = is_gzip(origin.file());
+    // What comes through a pipe cannot be looked at twice.
+    if found.is_file() {
+        is_packed |= first_bytes(&mut file).map_err(|e| origin.io(e))? == GZIP;
+        file.rewind().map_err(|e| origin.io(e))?;
+    }
+    Ok(BufReader::with_capacity(BUFFER, unpacked(file, is_packed, found.len())))
+}
+
+/// How everything begins that gzip has packed.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+fn first_bytes(bytes: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    bytes.take(GZIP.len() as u64).read_to_end(&mut start)?;
+    Ok(start)
+}
+
+/// The bytes of a text that takes so many of them, which gzip may have packed.
+fn unpacked(bytes: impl Read + Send + 'static, is_packed: bool, length: u64) -> Box<dyn Read + Send> {
+    match is_packed {
+        false => Box::new(bytes),
         true => Box::new(Unpacked {
-            inner: MultiGzDecoder::new(BufReader::new(file)),
-            left: most_unpacked(found.len()),
-            length: found.len(),
+            inner: MultiGzDecoder::new(BufReader::new(bytes)),
+            left: most_unpacked(length),
+            length,
         }),
-    };
-    Ok(BufReader::with_capacity(BUFFER, bytes))
+    }
 }
 
 /// Whether there is a whole line in what was read ahead, so that reading it waits for nobody.

@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 8;
 pub(super) fn largest_page(input: &Input, column: usize) -> Result<u64, DataError> {
     let metadata = input.metadata.metadata();
     let leaves = input.leaves.get(column).map_or(&[][..], Vec::as_slice);
-    let file = File::open(&input.origin.path).map_err(|e| input.origin.io(e))?;
+    let file = File::open(input.origin.file()).map_err(|e| input.origin.io(e))?;
     let mut from = BufReader::with_capacity(BUFFER, file);
     let mut largest = 0;
     for group in metadata.row_groups() {

@@ -67,7 +67,7 @@ impl PageReader {
             return None;
         }
         let defined = u32::try_from(description.max_def_level()).ok()?;
-        let file = Arc::new(File::open(&input.origin.path).ok()?);
+        let file = Arc::new(File::open(input.origin.file()).ok()?);
         let element = Element {
             number,
             big_endian: false,
@@ -309,7 +309,7 @@ pub(super) fn for_each_length(
             .malformed("where its lists begin cannot be told; the file is damaged, write it again")
     };
     let leaf = only_leaf(input, column).ok_or_else(damaged)?;
-    let file = Arc::new(File::open(&input.origin.path).map_err(|e| input.origin.io(e))?);
+    let file = Arc::new(File::open(input.origin.file()).map_err(|e| input.origin.io(e))?);
     input.largest_page(&[column])?;
     for row_group in 0..metadata.num_row_groups() {
         let mut pages = pages_of(&file, metadata, row_group, leaf).ok_or_else(damaged)?;
