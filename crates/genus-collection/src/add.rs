@@ -16,6 +16,7 @@ use serde_json::json;
 use crate::collection::{Collection, Groups};
 use crate::error::Error;
 use crate::knowledge::{Model, remember};
+use crate::levels::Level;
 use crate::model::{Entry, GroupId, ItemId, Place};
 use crate::rules::{Draft, View};
 use crate::store::{Key, Store, Which, tally_of};
@@ -286,7 +287,7 @@ impl Collection {
         // The first items are sorted all at once.
         if model.is_none() && added.new > 0 {
             added.joined = 0;
-            let refreshed = self.refresh_within(store, progress)?;
+            let refreshed = self.refresh_within(store, Level::AsFound, progress)?;
             added.born = refreshed.born();
             let waiting = tally_of(&store.tallies()?, Which::Waiting).items as u64;
             added.joined = added.new.saturating_sub(waiting);

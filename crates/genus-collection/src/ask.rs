@@ -61,8 +61,8 @@ impl Collection {
         found.into_iter().map(|item| self.item(item)).collect()
     }
 
-    /// Items whose answer decides most: where much waits for one group, the most doubtful of each in turn. Of one scene one is
-    /// asked for.
+    /// Items whose answer decides most: in turn for every group that much is doubtful about, first what is in the middle of it. The
+    /// most doubtful of all are mostly odd ones, whose answers say little about others. Of one scene one is asked for.
     fn doubtful(&self, count: usize) -> Result<Vec<ItemId>, Error> {
         if count == 0 {
             return Ok(Vec::new());
@@ -83,13 +83,18 @@ impl Collection {
                     _ => continue,
                 };
                 let group = group.and_then(|group| groups.resolve(group));
-                let doubt = (probability.unwrap_or(0.5) - 0.5).abs();
-                borders.entry(group).or_default().push((doubt, item));
+                borders
+                    .entry(group)
+                    .or_default()
+                    .push((probability.unwrap_or(0.0), item));
             }
             let mut queues: Vec<Vec<(f32, ItemId)>> = borders.into_values().collect();
             for queue in &mut queues {
-                // The most doubtful last, to be taken first.
-                queue.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+                queue.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+                let middle = queue[queue.len() / 2].0;
+                // The nearest to the middle last, to be taken first.
+                let off = |entry: &(f32, ItemId)| (entry.0 - middle).abs();
+                queue.sort_by(|a, b| off(b).total_cmp(&off(a)).then(b.1.cmp(&a.1)));
             }
             queues.sort_by_key(|queue| (Reverse(queue.len()), queue.last().map(|&(_, item)| item)));
             let (mut chosen, mut scenes) = (Vec::new(), BTreeSet::new());

@@ -18,7 +18,7 @@ use crate::store::{Store, Which, tally_of};
 /// Members of a group that its centre is the mean of.
 const SEEN: usize = 256;
 /// With more queries than this a subset is clustered and the rest assigned, as `discover` does.
-const AT_ONCE: usize = 20_000;
+pub(crate) const AT_ONCE: usize = 20_000;
 /// The size of that subset.
 const SUBSET: usize = 5_000;
 /// Items that are read at a time.

@@ -13,13 +13,17 @@ use serde_json::json;
 
 use crate::collection::{Collection, Groups, LEFT_WAITING};
 use crate::error::Error;
-use crate::knowledge::{self, spread};
+use crate::knowledge::{self, AT_ONCE, spread};
+use crate::levels::{self, Level};
 use crate::model::{Entry, Group, GroupId, ItemId, Place, Placed};
+use crate::split::parts_of;
 use crate::store::{Store, Which};
 
 /// Examples of a group, at most, and of all groups together.
 const EXAMPLES: usize = 50;
 const ALL_EXAMPLES: usize = 20_000;
+/// A group of fewer items is not divided.
+const DIVISIBLE: usize = 6;
 /// Groups whose fate the log tells one by one.
 const TOLD: usize = 1000;
 
@@ -86,11 +90,17 @@ impl Refreshed {
 
 impl Collection {
     /// Sorts everything anew that no person has decided about.
-    pub fn refresh(&mut self, progress: &dyn Progress) -> Result<Refreshed, Error> {
-        self.store.transaction(|store| self.refresh_within(store, progress))
+    pub fn refresh(&mut self, level: Level, progress: &dyn Progress) -> Result<Refreshed, Error> {
+        self.store
+            .transaction(|store| self.refresh_within(store, level, progress))
     }
 
-    pub(crate) fn refresh_within(&self, store: &Store, progress: &dyn Progress) -> Result<Refreshed, Error> {
+    pub(crate) fn refresh_within(
+        &self,
+        store: &Store,
+        level: Level,
+        progress: &dyn Progress,
+    ) -> Result<Refreshed, Error> {
         let dim = self.dim()?.ok_or(Error::Nothing)?;
         let groups = Groups::read(store)?;
         let law = Law::read(store, &groups)?;
@@ -122,7 +132,8 @@ impl Collection {
             (Kind::Known, Some(&group)) => Target::Group(group),
             _ => Target::Cluster(category),
         };
-        let targets: Vec<(Target, bool, Option<f32>)> = found
+        let sets = levels::sets(found.taxonomy.centres());
+        let mut targets: Vec<(Target, bool, Option<f32>)> = found
             .assignments
             .iter()
             .map(|assignment| {
@@ -131,12 +142,18 @@ impl Collection {
             })
             .collect();
 
+        match level {
+            Level::AsFound => {}
+            Level::Coarser => coarser(&sets, &mut targets),
+            Level::Finer => finer(store, dim, &items, entries.len(), &mut targets)?,
+        }
+
         let before = law.sizes.clone();
         let heirs = heirs(&law, &groups, &targets);
         let mut after: BTreeMap<GroupId, u64> = law.fixed_sizes.clone();
         let mut flows: BTreeMap<(GroupId, GroupId), u64> = BTreeMap::new();
         let mut born: Vec<GroupId> = Vec::new();
-        let mut ended: Vec<GroupId> = Vec::new();
+        let mut ended: BTreeSet<GroupId> = BTreeSet::new();
         let mut fates = Vec::new();
         let entry = self.write("refresh", |draft| {
             let mut ids: BTreeMap<usize, GroupId> = heirs.clone();
@@ -197,10 +214,23 @@ impl Collection {
             for (&group, info) in groups.parts.keys().map(|group| (group, &groups.all[group])) {
                 let stays = info.named || info.holds_groups || after.get(&group).is_some_and(|&items| items > 0);
                 if !stays {
-                    ended.push(group);
+                    ended.insert(group);
                     draft.change_group(group, |group| group.ended = true)?;
                 }
             }
+            // Which groups are one in the level above. Those that were divided or joined just now have no place in the tree.
+            let group_of = |&category: &usize| match target(category) {
+                Target::Group(group) => Some(group),
+                Target::Cluster(cluster) => ids.get(&cluster).copied(),
+            };
+            let sets = sets
+                .iter()
+                .map(|set| set.iter().filter_map(group_of).collect::<BTreeSet<GroupId>>());
+            let sets: Vec<Vec<GroupId>> = sets
+                .map(|set| set.into_iter().filter(|group| !ended.contains(group)).collect())
+                .filter(|set: &Vec<GroupId>| set.len() > 1)
+                .collect();
+            levels::adopt(draft, &groups, &sets)?;
             let name = |draft: &crate::rules::Draft<Store>, group: GroupId| -> Result<String, Error> {
                 Ok(draft.group(group)?.map_or_else(String::new, |group| group.name))
             };
@@ -225,7 +255,7 @@ impl Collection {
                     into,
                 });
             }
-            for &group in groups.parts.keys() {
+            for &group in groups.parts.keys().filter(|group| !groups.all[group].holds_groups) {
                 let sizes = [&before, &after].map(|sizes| sizes.get(&group).copied().unwrap_or(0));
                 let stayed = flows.get(&(group, group)).copied().unwrap_or(0)
                     + law.fixed_sizes.get(&group).copied().unwrap_or(0);
@@ -265,6 +295,56 @@ impl Collection {
         refreshed.entry = entry;
         Ok(refreshed)
     }
+}
+
+/// Lets what the method found be one where it is in one set.
+fn coarser(sets: &[Vec<usize>], targets: &mut [(Target, bool, Option<f32>)]) {
+    let mut first: BTreeMap<usize, usize> = BTreeMap::new();
+    for set in sets {
+        let mut found = set
+            .iter()
+            .filter(|&&category| targets.iter().any(|(target, ..)| *target == Target::Cluster(category)));
+        if let Some(&one) = found.next() {
+            first.extend(found.map(|&other| (other, one)));
+        }
+    }
+    for (target, ..) in targets {
+        if let Target::Cluster(cluster) = target {
+            *cluster = first.get(cluster).copied().unwrap_or(*cluster);
+        }
+    }
+}
+
+/// Divides everything that the method found in two; `next` is the number of the first further cluster.
+fn finer(
+    store: &Store,
+    dim: usize,
+    items: &[ItemId],
+    mut next: usize,
+    targets: &mut [(Target, bool, Option<f32>)],
+) -> Result<(), Error> {
+    let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (at, (target, unsure, _)) in targets.iter().enumerate() {
+        if let (Target::Cluster(cluster), false) = (target, unsure) {
+            members.entry(*cluster).or_default().push(at);
+        }
+    }
+    for rows in members.into_values().filter(|rows| rows.len() >= DIVISIBLE) {
+        let ids: Vec<ItemId> = rows.iter().map(|&at| items[at]).collect();
+        let parts = parts_of(&store.features(&ids, dim)?, 2);
+        let second = parts.iter().filter(|&&part| part == 1).count();
+        // A part of one or two is no group.
+        if second.min(rows.len() - second) < DIVISIBLE / 2 {
+            continue;
+        }
+        for (&at, part) in rows.iter().zip(parts) {
+            if part == 1 {
+                targets[at].0 = Target::Cluster(next);
+            }
+        }
+        next += 1;
+    }
+    Ok(())
 }
 
 /// Notes which items are of one scene; a scene is called by its first item.
@@ -335,8 +415,11 @@ impl Law {
                 _ => law.queries.push((item, placed)),
             }
         }
+        // Of more than can be sorted at once a sample is, in which small groups would be missing: there, all groups stand.
+        let free = members.values().map(|members| members.free.len()).sum::<usize>() + law.queries.len();
+        let all_stand = free > AT_ONCE;
         let anchored = |group: GroupId, members: &Members| {
-            groups.all[&group].named || !members.said.is_empty() || !members.bound.is_empty()
+            all_stand || groups.all[&group].named || !members.said.is_empty() || !members.bound.is_empty()
         };
         let classes = members
             .iter()

@@ -371,6 +371,23 @@ impl<'a, V: View> Draft<'a, V> {
         Ok(id)
     }
 
+    /// A new group that holds groups.
+    pub(crate) fn new_parent(&mut self) -> Result<GroupId, V::Error> {
+        let id = GroupId(self.next.group);
+        self.next.group += 1;
+        let mut name = format!("set-{id}");
+        while self.called_now(&name)?.is_some() {
+            name.push('\'');
+        }
+        let group = Group {
+            holds_groups: true,
+            ..Group::new(name, false)
+        };
+        let after = Some(group);
+        self.changes.groups.insert(id, Change { before: None, after });
+        Ok(id)
+    }
+
     /// A name that no other group has.
     fn free_name(&mut self, name: &str, own: Option<GroupId>) -> Result<String, V::Error> {
         if name.chars().all(|c| c.is_whitespace() || c.is_control()) {

@@ -50,7 +50,7 @@ impl Collection {
 }
 
 /// So many parts by k-means on unit rows, begun with items far from each other: nothing is random.
-fn parts_of(rows: &Features, count: usize) -> Vec<usize> {
+pub(crate) fn parts_of(rows: &Features, count: usize) -> Vec<usize> {
     let dim = rows.dim();
     let mean = mean_of(rows, |_| true);
     let centred: Vec<f32> = rows

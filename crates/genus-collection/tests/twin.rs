@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use genus::{Features, Silent, Table};
-use genus_collection::{Action, AddOptions, Collection, Error, GroupId, ItemId, ItemState, Items, Refusal};
+use genus_collection::{Action, AddOptions, Collection, Error, GroupId, ItemId, ItemState, Items, Level, Refusal};
 use proptest::prelude::*;
 
 /// The naive state: every item knows its group, and merging goes through all of them.
@@ -32,7 +32,13 @@ impl Twin {
     /// The state as a collection tells it, with what was rejected before.
     fn of(collection: &Collection, before: &Twin) -> Self {
         let mut twin = Twin::default();
-        for group in collection.groups().unwrap() {
+        // What holds groups holds no items.
+        for group in collection
+            .groups()
+            .unwrap()
+            .into_iter()
+            .filter(|group| !group.holds_groups)
+        {
             twin.groups.insert(group.id, (group.name, group.named));
         }
         for item in collection.items(Items::All, None, usize::MAX >> 1).unwrap() {
@@ -117,7 +123,7 @@ enum Step {
     Reject(Vec<usize>),
     Noise(Vec<usize>),
     Add(u8),
-    Refresh,
+    Refresh(Level),
     Undo,
     Redo,
 }
@@ -135,7 +141,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => some().prop_map(Step::Reject),
         1 => some().prop_map(Step::Noise),
         1 => any::<u8>().prop_map(Step::Add),
-        2 => Just(Step::Refresh),
+        3 => prop_oneof![Just(Level::AsFound), Just(Level::Coarser), Just(Level::Finer)].prop_map(Step::Refresh),
         4 => Just(Step::Undo),
         3 => Just(Step::Redo),
     ]
@@ -204,6 +210,9 @@ impl Pair {
     }
 
     fn adopt_numbers(&mut self) {
+        for group in self.collection.groups().unwrap() {
+            self.next_group = self.next_group.max(group.id.0 + 1);
+        }
         for (id, (name, _)) in &self.twin.groups {
             self.next_group = self.next_group.max(id.0 + 1);
             if let Some(number) = name.strip_prefix("new-").and_then(|text| text.parse::<i64>().ok()) {
@@ -400,10 +409,10 @@ impl Pair {
                 // The first of all are sorted at once, which is an entry of its own.
                 self.adopt(before, from);
             }
-            Step::Refresh => {
+            Step::Refresh(level) => {
                 let before = self.twin.clone();
                 let from = self.collection.last_entry().unwrap();
-                match self.collection.refresh(&Silent) {
+                match self.collection.refresh(*level, &Silent) {
                     Ok(_) => {}
                     Err(Error::Nothing) => return,
                     Err(error) => panic!("{error}"),
@@ -488,7 +497,17 @@ impl Pair {
     fn compare(&self, step: &Step) {
         let told = Twin::of(&self.collection, &Twin::default());
         assert_eq!(told, self.twin.told(), "after {step:?}");
-        for group in self.collection.groups().unwrap() {
+        let groups = self.collection.groups().unwrap();
+        for group in &groups {
+            if let Some(parent) = group.parent {
+                let parent = groups
+                    .iter()
+                    .find(|other| other.id == parent)
+                    .expect("a parent that is there");
+                assert!(parent.holds_groups && !group.holds_groups);
+            }
+        }
+        for group in groups.iter().filter(|group| !group.holds_groups) {
             let members = self.twin.members(group.id);
             assert_eq!(group.items, members.len() as u64);
             let said = members

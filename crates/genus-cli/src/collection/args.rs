@@ -116,8 +116,8 @@ Examples:
     ///
     /// Items that were confirmed or moved stay and are examples, merged groups stay one and split ones apart, items stay out of
     /// where they were rejected, and groups keep their numbers and names.
-    #[command(after_help = "Examples:\n  genus refresh birds")]
-    Refresh(Change),
+    #[command(after_help = "Examples:\n  genus refresh birds\n  genus refresh birds --level coarser")]
+    Refresh(Refresh),
     /// List the questions whose answers would help most
     #[command(after_help = "Examples:\n  genus ask birds -n 20")]
     Ask(Log),
@@ -348,4 +348,20 @@ pub(crate) struct Report {
     /// The folder to write into; by default that of the collection
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Refresh {
+    #[command(flatten)]
+    pub(crate) change: Change,
+    /// Let groups that nobody named be larger (coarser) or smaller (finer) than they are found
+    #[arg(long, value_name = "coarser|finer")]
+    pub(crate) level: Option<Level>,
+}
+
+/// How fine groups are to be.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum Level {
+    Coarser,
+    Finer,
 }

@@ -7,7 +7,8 @@ pub(crate) use args::CollectionCommand;
 
 use genus::text::{plural, thousands};
 use genus_collection::{
-    Action, AddOptions, Added, Collection, Entry, Error, ExportOptions, GroupId, ItemId, ItemState, Items, Refusal,
+    Action, AddOptions, Added, Collection, Entry, Error, ExportOptions, GroupId, ItemId, ItemState, Items, Level,
+    Refusal,
 };
 use serde_json::{Value, json};
 
@@ -69,11 +70,16 @@ pub(crate) fn run(command: &CollectionCommand, global: &Global) -> Result<(), Fa
             let entries = Collection::open(&args.place.folder)?.log(None, args.n)?;
             show(&args.place, &entries, || words::log(&entries))
         }
-        CollectionCommand::Refresh(change) => {
+        CollectionCommand::Refresh(args) => {
             let progress = Bar::new(global);
-            let refreshed = open(change)?.refresh(&progress)?;
+            let level = match args.level {
+                None => Level::AsFound,
+                Some(args::Level::Coarser) => Level::Coarser,
+                Some(args::Level::Finer) => Level::Finer,
+            };
+            let refreshed = open(&args.change)?.refresh(level, &progress)?;
             drop(progress);
-            told(change, global, &refreshed, || words::refreshed(&refreshed))
+            told(&args.change, global, &refreshed, || words::refreshed(&refreshed))
         }
         CollectionCommand::Ask(args) => {
             let questions = Collection::open(&args.place.folder)?.ask(args.n)?;

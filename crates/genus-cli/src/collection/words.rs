@@ -150,6 +150,14 @@ pub(super) fn groups(groups: &[GroupInfo], total: usize) -> String {
         if !group.merged.is_empty() {
             notes.push(format!("with {}", name(&group.merged.join(", "))));
         }
+        if let Some(parent) = group.parent.and_then(|id| groups.iter().find(|other| other.id == id)) {
+            notes.push(format!("in {}", name(&parent.name)));
+        }
+        if group.holds_groups {
+            let below = groups.iter().filter(|other| other.parent == Some(group.id));
+            let below: Vec<String> = below.map(|other| name(&other.name)).collect();
+            notes.push(format!("over {}", below.join(", ")));
+        }
         let _ = match notes.is_empty() {
             true => writeln!(text),
             false => writeln!(text, " {dim}{}{dim:#}", notes.join(", ")),
