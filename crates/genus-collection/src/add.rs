@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::collection::{Collection, Groups};
+use crate::collection::{Collection, Groups, LEFT_WAITING};
 use crate::error::Error;
 use crate::knowledge::{Model, remember};
 use crate::levels::Level;
@@ -231,7 +231,12 @@ impl Collection {
         progress: &dyn Progress,
     ) -> Result<(), Error> {
         let groups = Groups::read(store)?;
-        let mut model = Model::load(store, &groups, dim)?;
+        // What comes first is sorted all at once, and by more than the examples alone.
+        let is_first = !options.labelled && store.meta(LEFT_WAITING)?.is_none();
+        let mut model = match is_first {
+            true => None,
+            false => Model::load(store, &groups, dim)?,
+        };
         let kind = if options.labelled { "label" } else { "add" };
         let mut fresh: Vec<ItemId> = Vec::new();
         let entry = self.write(kind, |draft| {
@@ -284,7 +289,6 @@ impl Collection {
         if options.labelled {
             return self.learn_from_examples(store, dim);
         }
-        // The first items are sorted all at once.
         if model.is_none() && added.new > 0 {
             added.joined = 0;
             let refreshed = self.refresh_within(store, Level::AsFound, progress)?;

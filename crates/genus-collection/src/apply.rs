@@ -234,8 +234,10 @@ impl Collection {
                     (None, _) => to_new.entry(category).or_default().push(id),
                 },
                 ItemState::Waiting { guess, .. } => match (target, word.sure) {
+                    // It waits, and nobody is sure of anything else.
+                    (_, Some(false)) => found.unchanged += 1,
                     (None, _) if category.is_empty() => found.unchanged += 1,
-                    (Some(target), Some(false) | None) if *guess == Some(target) => found.unchanged += 1,
+                    (Some(target), None) if *guess == Some(target) => found.unchanged += 1,
                     (Some(target), _) if *guess == Some(target) => confirmed.push(id),
                     (Some(target), _) => moved.entry(target).or_default().push(id),
                     (None, _) => to_new.entry(category).or_default().push(id),

@@ -290,6 +290,7 @@ impl Collection {
                 store.set_centre(group, members, agreement, found.centres().row(at))?;
             }
             crate::knowledge::remember(store, &calibration, found.familiar().unwrap_or(0.5))?;
+            store.set_meta(LEFT_WAITING, "0")?;
             Ok(entry)
         })
     }

@@ -13,6 +13,9 @@ use crate::store::Store;
 /// With more categories than this no tree is made: it takes all pairs of them.
 const MOST: usize = 4000;
 
+/// With fewer, the two cuts are one.
+const FEWEST: usize = 6;
+
 /// How fine groups are to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Level {
@@ -29,7 +32,7 @@ pub enum Level {
 /// else, after half of them.
 pub(crate) fn sets(centres: &Features) -> Vec<Vec<usize>> {
     let count = centres.rows();
-    if !(3..=MOST).contains(&count) {
+    if !(FEWEST..=MOST).contains(&count) {
         return Vec::new();
     }
     let Ok(unit) = centres.clone().into_unit() else {

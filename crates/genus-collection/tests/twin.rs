@@ -192,20 +192,18 @@ impl Pair {
         collection.add(table(0, 6, true), &labelled, &Silent).unwrap();
         let shown = Twin::of(&collection, &empty);
         pair_done.push((empty, shown.clone()));
-        collection
-            .add(table(0, 42, false), &AddOptions::default(), &Silent)
-            .unwrap();
-        let twin = Twin::of(&collection, &shown);
-        pair_done.push((shown, twin.clone()));
+        let from = collection.last_entry().unwrap();
         let mut pair = Self {
             collection,
-            twin,
+            twin: shown.clone(),
             done: pair_done,
             undone: Vec::new(),
             next_group: 1,
             next_name: 1,
         };
-        pair.adopt_numbers();
+        let pile = table(0, 42, false);
+        pair.collection.add(pile, &AddOptions::default(), &Silent).unwrap();
+        pair.adopt(shown, from);
         pair
     }
 

@@ -219,6 +219,9 @@ fn corrections_come_back_from_a_spreadsheet() {
     );
     assert!(preview.text().contains("new group zebra"), "{}", preview.text());
     folder.genus("apply zoo edited.csv").success();
+    // The same once more says nothing new, but for who has no group any longer.
+    let again = json(&folder, "apply zoo edited.csv --dry-run");
+    assert_eq!(again["corrections"]["actions"], Value::Array(Vec::new()), "{again:#}");
     let names = names(&folder);
     assert!(
         names.contains(&"owl".to_owned()) && names.contains(&"zebra".to_owned()),
