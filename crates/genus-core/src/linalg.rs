@@ -3,6 +3,8 @@
 //! Every routine cuts its work into blocks whose size depends on the shapes alone and runs each block on one thread, so
 //! the bits of the result never depend on how many threads there are.
 
+use std::borrow::Cow;
+
 use rayon::prelude::*;
 
 /// Work that [`wide`] can compile for the machine it runs on.
@@ -34,7 +36,23 @@ pub(crate) fn wide<W: Work>(work: W) -> W::Output {
 }
 
 /// Rows of one block of a product. A block of 768-column rows fits the second-level cache.
-const BLOCK: usize = 256;
+///
+/// The last bits of a product depend on how many rows it has, and not on which of them a row is. So what must not depend on the
+/// rows beside it is multiplied in whole blocks: see [`whole_blocks`].
+pub(crate) const BLOCK: usize = 256;
+
+/// Rows with as many copies of the first behind them as make whole blocks.
+pub(crate) fn whole_blocks(rows: &[f32], dim: usize) -> Cow<'_, [f32]> {
+    let count = rows.len() / dim;
+    let missing = count.next_multiple_of(BLOCK) - count;
+    if missing == 0 {
+        return Cow::Borrowed(rows);
+    }
+    let mut whole = Vec::with_capacity(rows.len() + missing * dim);
+    whole.extend_from_slice(rows);
+    (0..missing).for_each(|_| whole.extend_from_slice(&rows[..dim]));
+    Cow::Owned(whole)
+}
 
 /// Below this many multiply-adds, about a millisecond, waking other threads costs more than it saves.
 const PARALLEL_FROM: usize = 1 << 26;

@@ -322,23 +322,26 @@ impl Taxonomy {
         Assignment { category, score }
     }
 
-    /// Assigns a few rows, the first of which has this number.
+    /// Assigns a few rows, the first of which has this number. Where an item goes, and how surely, does not depend on those beside
+    /// it, to the last bit: they may come one by one or in any blocks.
     fn assign_block(&self, rows: &[f32], first: usize) -> Result<Vec<Assignment>, TaskError> {
         let (dim, count) = (self.centres.dim(), self.entries.len());
+        let whole = linalg::whole_blocks(rows, dim);
         if let Some(fitting) = &self.fitting {
             if let Some(row) = rows.chunks_exact(dim).position(|row| norm(row) == 0.0) {
                 return Err(TaskError::Queries(FeatureError::ZeroRow { row: first + row }));
             }
-            let rows = fitting.calibration.space().apply(rows);
+            let in_space = fitting.calibration.space().apply(&whole);
             let expected = fitting.expected();
-            let dots = linalg::dots(&rows, self.centres.values(), dim);
+            let dots = linalg::dots(&in_space, self.centres.values(), dim);
             let assignment = |cosines: &[f32]| {
                 let (category, score) = fitting.calibration.arrival(cosines, &expected, fitting.familiar);
                 Assignment { category, score }
             };
-            return Ok(dots.chunks_exact(count).map(assignment).collect());
+            let dots = dots.chunks_exact(count).take(rows.len() / dim);
+            return Ok(dots.map(assignment).collect());
         }
-        let dots = linalg::dots(rows, self.centres.values(), dim);
+        let dots = linalg::dots(&whole, self.centres.values(), dim);
         let row_dots = rows.chunks_exact(dim).zip(dots.chunks_exact(count));
         row_dots
             .enumerate()

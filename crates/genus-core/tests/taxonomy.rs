@@ -286,6 +286,42 @@ fn a_discovery_becomes_a_taxonomy() {
 }
 
 #[test]
+fn where_an_item_goes_does_not_depend_on_those_beside_it() {
+    for (spec, dim, new) in [
+        ("shc", 8, 3),
+        ("shc", 400, 1),
+        ("calibrated", 24, 3),
+        ("calibrated", 800, 6),
+    ] {
+        let task = Recipe {
+            cloud: Cloud::Blobs(0.6),
+            way: 3,
+            shot: 2,
+            new,
+            queries: 300,
+            dim,
+            seed: 5,
+        }
+        .task();
+        let discovery = Method::parse(spec, 1).unwrap().discover(&task).unwrap();
+        let taxonomy = Taxonomy::from_discovery(task.classes(), &discovery);
+        let items = task.points();
+        let at_once = taxonomy.assign(items).unwrap();
+        for length in [1, 7, 64, 255] {
+            let rows: Vec<usize> = (0..items.rows()).collect();
+            let parts = rows
+                .chunks(length)
+                .map(|rows| taxonomy.assign(&items.select(rows)).unwrap());
+            assert_eq!(
+                parts.collect::<Vec<_>>().concat(),
+                at_once,
+                "{spec}, {dim} features, {length} rows"
+            );
+        }
+    }
+}
+
+#[test]
 fn known_classes_may_have_the_names_of_new_ones() {
     let task = task();
     let discovery = Shc::default().discover(&task).unwrap();

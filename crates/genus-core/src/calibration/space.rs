@@ -19,7 +19,7 @@ const PLAIN_LENGTHS: Range<f64> = 1e-12..1e12;
 const NEAR: f64 = 1e-3;
 
 /// Rows that one thread transforms at a time.
-const BLOCK: usize = 256;
+const BLOCK: usize = linalg::BLOCK;
 
 /// Features without the mean of the base classes, the directions in which items of one class differ most damped, and
 /// scaled to length one.
