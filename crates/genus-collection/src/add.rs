@@ -24,6 +24,9 @@ use crate::store::{Key, Store, Which, tally_of};
 /// Items that may be looked at together when those that wait are reviewed: all pairs of them are compared.
 const REVIEWED: usize = 2000;
 
+/// Classes whose examples say how far items of one lie apart.
+const LEARNT_FROM: usize = 1000;
+
 /// How items come in.
 #[derive(Clone, Debug, Default)]
 pub struct AddOptions {
@@ -306,8 +309,9 @@ impl Collection {
         }
         let groups = Groups::read(store)?;
         let (mut items, mut labels) = (Vec::new(), Vec::new());
-        for (group, parts) in &groups.parts {
-            for &part in parts {
+        let all: Vec<GroupId> = groups.parts.keys().copied().collect();
+        for group in crate::knowledge::spread(&all, LEARNT_FROM) {
+            for &part in &groups.parts[&group] {
                 let members = crate::knowledge::spread(&store.members(part)?, 50);
                 labels.extend(std::iter::repeat_n(group.to_string(), members.len()));
                 items.extend(members);

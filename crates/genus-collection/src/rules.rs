@@ -6,7 +6,7 @@
 //! Merging is one note on a group (`into`), however many items it has. What a merge or a split says about items, that they stay
 //! where they are, is one note as well (`sealed`): it binds the items that had come by then.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use thiserror::Error;
 
@@ -150,6 +150,8 @@ pub(crate) struct Draft<'a, V> {
     pub(crate) entry: EntryId,
     pub(crate) next: Next,
     pub(crate) changes: Changes,
+    /// The groups among the changed ones that stand by themselves, by name.
+    names: HashMap<String, GroupId>,
 }
 
 impl<'a, V: View> Draft<'a, V> {
@@ -159,6 +161,7 @@ impl<'a, V: View> Draft<'a, V> {
             entry,
             next,
             changes: Changes::default(),
+            names: HashMap::new(),
         }
     }
 
@@ -180,6 +183,14 @@ impl<'a, V: View> Draft<'a, V> {
     }
 
     fn set_group(&mut self, id: GroupId, after: Option<Group>) -> Result<(), V::Error> {
+        if let Some(Change {
+            after: Some(before), ..
+        }) = self.changes.groups.get(&id)
+            && self.names.get(&before.name) == Some(&id)
+        {
+            self.names.remove(&before.name);
+        }
+        self.note_name(id, after.as_ref());
         match self.changes.groups.get_mut(&id) {
             Some(change) => change.after = after,
             None => {
@@ -188,6 +199,12 @@ impl<'a, V: View> Draft<'a, V> {
             }
         }
         Ok(())
+    }
+
+    fn note_name(&mut self, id: GroupId, group: Option<&Group>) {
+        if let Some(group) = group.filter(|group| group.stands()) {
+            self.names.insert(group.name.clone(), id);
+        }
     }
 
     /// Changes a group that is there.
@@ -293,11 +310,8 @@ impl<'a, V: View> Draft<'a, V> {
 
     /// The group that stands by itself and is called this, as it will be.
     pub(crate) fn called_now(&self, name: &str) -> Result<Option<GroupId>, V::Error> {
-        let is_called = |group: &Group| group.stands() && group.name == name;
-        for (&id, change) in &self.changes.groups {
-            if change.after.as_ref().is_some_and(is_called) {
-                return Ok(Some(id));
-            }
+        if let Some(&id) = self.names.get(name) {
+            return Ok(Some(id));
         }
         // What is said about it here counts.
         let found = self.base.called(name)?;
@@ -361,13 +375,9 @@ impl<'a, V: View> Draft<'a, V> {
         };
         let id = GroupId(self.next.group);
         self.next.group += 1;
-        self.changes.groups.insert(
-            id,
-            Change {
-                before: None,
-                after: Some(group),
-            },
-        );
+        self.note_name(id, Some(&group));
+        let after = Some(group);
+        self.changes.groups.insert(id, Change { before: None, after });
         Ok(id)
     }
 
@@ -383,6 +393,7 @@ impl<'a, V: View> Draft<'a, V> {
             holds_groups: true,
             ..Group::new(name, false)
         };
+        self.note_name(id, Some(&group));
         let after = Some(group);
         self.changes.groups.insert(id, Change { before: None, after });
         Ok(id)
@@ -663,19 +674,30 @@ impl<'a, V: View> Draft<'a, V> {
             self.set_group(id, restored)?;
         }
         // Who came since into a group that is no more waits.
+        let mut gone = BTreeSet::new();
         for &id in changes.groups.keys() {
-            if self.resolve(id)?.is_some() {
-                continue;
-            }
-            for item in self.members(id)? {
-                let place = Place::Waiting {
-                    guess: None,
-                    probability: None,
-                };
-                self.put(item, place)?;
+            if self.resolve(id)?.is_none() {
+                gone.insert(id);
             }
         }
-        Ok(())
+        let mut left: Vec<ItemId> = Vec::new();
+        for &id in &gone {
+            let unchanged = |item: &ItemId| !self.changes.items.contains_key(item);
+            left.extend(self.base.members(id)?.into_iter().filter(unchanged));
+        }
+        for (&item, change) in &self.changes.items {
+            let group = change.after.and_then(|placed| placed.place.group());
+            if group.is_some_and(|group| gone.contains(&group)) {
+                left.push(item);
+            }
+        }
+        left.into_iter().try_for_each(|item| {
+            let place = Place::Waiting {
+                guess: None,
+                probability: None,
+            };
+            self.put(item, place)
+        })
     }
 }
 
