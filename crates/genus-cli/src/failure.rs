@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
@@ -173,17 +173,47 @@ fn of_columns(error: &DataError, path: &Path, problem: &ColumnProblem) -> Failur
     })
 }
 
+/// What stands between the names in the first line of a file.
+fn delimiter(path: &Path) -> char {
+    /// Bytes that are looked at.
+    const START: u64 = 1 << 16;
+    let mut start = Vec::new();
+    // What cannot be read has commas.
+    let _ = fs::File::open(path).and_then(|file| file.take(START).read_to_end(&mut start));
+    let line = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let count = |delimiter: char| line.iter().filter(|&&byte| char::from(byte) == delimiter).count();
+    // Of equal counts the last.
+    [';', '\t', ',']
+        .into_iter()
+        .max_by_key(|&delimiter| count(delimiter))
+        .unwrap_or(',')
+}
+
 /// The lines of Python that make embeddings of texts.
 fn embedding(path: &Path, column: Option<&str>) -> String {
-    let format = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    let ending = |path: &Path| {
+        path.extension()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .to_ascii_lowercase()
+    };
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    // pandas unpacks by itself.
+    let format = match ending(path) {
+        packed if packed == "gz" => ending(Path::new(&*name)),
+        format => format,
+    };
     let table = path.with_file_name(format!("{}.parquet", name.split('.').next().unwrap_or_default()));
     let text = column.unwrap_or("text");
-    let read = match (column, format) {
+    let read = match (column, format.as_str()) {
         (Some(_), "jsonl" | "ndjson") => format!("pd.read_json({path:?}, lines=True)"),
         (Some(_), "parquet") => format!("pd.read_parquet({path:?})"),
         (Some(_), "feather" | "arrow") => format!("pd.read_feather({path:?})"),
-        (Some(_), _) => format!("pd.read_csv({path:?}, sep=None, engine=\"python\")"),
+        (Some(_), "tsv") => format!("pd.read_csv({path:?}, sep=\"\\t\")"),
+        (Some(_), _) => match delimiter(path) {
+            ',' => format!("pd.read_csv({path:?})"),
+            other => format!("pd.read_csv({path:?}, sep={other:?})"),
+        },
         (None, _) if path.is_dir() => format!(
             "pd.DataFrame([(str(f), f.read_text()) for f in pathlib.Path({path:?}).rglob(\"*.txt\")], columns=[\"id\", \"text\"])"
         ),

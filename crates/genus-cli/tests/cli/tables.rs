@@ -161,6 +161,9 @@ fn numbers_and_texts_are_no_features() {
     let folder = Folder::new();
     folder.write("people.csv", "id,age,height,label\na,41,1.8,x\nb,12,1.4,\n");
     folder.write("reviews.csv", "id,text,label\n1,A good film.,good\n2,A bad one.,\n");
+    folder.write("semicolons.csv", "id;review;label\n1;A good film, really.;good\n");
+    folder.write("only.csv", "text\nA good film.\nA bad one.\n");
+    folder.write("tabs.tsv", "id\ttext\n1\tA good film.\n");
     folder.write("lines.txt", "A good film.\nA bad one.\n");
     folder.write("letters/one.txt", "Dear Sir,");
     folder.write("two.csv", "label,class,f0,f1\na,b,1,2\n");
@@ -170,6 +173,9 @@ fn numbers_and_texts_are_no_features() {
     for command in [
         "discover people.csv",
         "discover reviews.csv",
+        "discover semicolons.csv",
+        "discover only.csv",
+        "discover tabs.tsv",
         "discover --query lines.txt",
         "discover --query letters",
         "discover two.csv",
