@@ -351,20 +351,22 @@ pub(crate) struct Assign {
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "\
-genus calibrate [OPTIONS] <FILE|DIR>
+genus calibrate [OPTIONS] <FILE|DIR>...
        genus calibrate --show <FILE>",
     after_help = "\
 Examples:
   genus calibrate birds.npz --split birds.json -o birds.safetensors
   genus calibrate base.parquet --label species
   genus calibrate base/ --encoder dinov2-small -o base.safetensors
+  genus calibrate birds.npz letters.npz -o general.safetensors
   genus calibrate --show birds.safetensors
   genus discover --support labelled.npz --query pile.npz --calibration birds.safetensors"
 )]
 pub(crate) struct Calibrate {
-    /// Labelled items: a feature file, a folder of images with one folder a class, or a manifest of images
+    /// Labelled items: a feature file, a folder of images with one folder a class, or a manifest of images. Several are several
+    /// kinds of things, for piles of any kind
     #[arg(value_name = "FILE|DIR", required_unless_present = "show")]
-    pub(crate) items: Option<PathBuf>,
+    pub(crate) items: Vec<PathBuf>,
     /// Class split, JSON {"base": [...], "novel": [...]}; only base classes are learnt from, without it all labelled ones
     #[arg(long, value_name = "FILE")]
     pub(crate) split: Option<PathBuf>,

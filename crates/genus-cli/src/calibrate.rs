@@ -1,7 +1,7 @@
 //! `genus calibrate`: how far items of one class lie apart, learnt once from classes with many labelled items.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anstyle::Style;
 use genus::text::{plural, thousands};
@@ -15,24 +15,28 @@ use crate::progress::Bar;
 use crate::say::print;
 
 pub(crate) fn run(args: &Calibrate, global: &Global) -> Result<(), Failure> {
-    match (&args.show, &args.items) {
-        (Some(file), _) => show(file),
-        (None, Some(items)) => fit(args, items, global),
-        (None, None) => Err(Failure::Usage(
+    let kinds: Vec<&Path> = args.items.iter().map(PathBuf::as_path).collect();
+    match &args.show {
+        Some(file) => show(file),
+        None if !kinds.is_empty() => fit(args, &kinds, global),
+        None => Err(Failure::Usage(
             "name labelled items, as in `genus calibrate base.npz`, or a calibration with --show".into(),
         )),
     }
 }
 
-fn fit(args: &Calibrate, items: &Path, global: &Global) -> Result<(), Failure> {
-    check_out(&args.out, items)?;
+fn fit(args: &Calibrate, kinds: &[&Path], global: &Global) -> Result<(), Failure> {
+    for items in kinds {
+        check_out(&args.out, items)?;
+    }
     let options = CalibrateOptions {
         split: args.split.clone(),
         seed: global.seed,
         images: args.images.options(),
         tables: args.tables.options(),
     };
-    let outcome = genus::calibrate(items, &options, &Bar::new(global))?;
+    let sources = kinds.iter().map(|&items| items.into()).collect();
+    let outcome = genus::calibrate_kinds(sources, &options, &Bar::new(global))?;
     outcome.write(&args.out)?;
     if !global.quiet {
         say_as_is!("{}", notes(args, &outcome));

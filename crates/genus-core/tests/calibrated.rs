@@ -370,11 +370,51 @@ fn what_cannot_be_learnt_from() {
         Calibration::fit(&copies, &of_copies, settings),
         Err(CalibrationError::NoSpread)
     );
+    // Every kind needs as many classes as one would alone.
+    let (two, two_labels) = world.base(0..20, 3);
+    let kinds: Vec<usize> = (0..20).map(|class| usize::from(class < 7)).collect();
+    assert_eq!(
+        Calibration::fit_kinds(&two, &two_labels, &kinds, settings),
+        Err(CalibrationError::TooFewClasses { needed: 8, found: 7 })
+    );
     // Two items a class are few, and enough; gaps in the numbers of classes do not matter.
     let (pairs, pair_labels) = world.base(0..12, 2);
     let gaps: Vec<usize> = pair_labels.iter().map(|label| 3 * label + 1).collect();
     let calibration = Calibration::fit(&pairs, &gaps, settings).unwrap();
     assert_eq!((calibration.classes(), calibration.source()), (12, Source::Base));
+}
+
+#[test]
+fn kinds_far_apart_teach_what_classes_of_each_are_like() {
+    // Two kinds of things, far apart in features, and a pile of a third.
+    let shifted = |mut items: Features, by: f32, at: usize| {
+        let rows = items.iter().map(|row| {
+            let mut row = row.to_vec();
+            row[at] += by;
+            row
+        });
+        items = Features::from_rows(rows.collect::<Vec<_>>()).unwrap();
+        items
+    };
+    let mut world = World::new(60, 48, 21);
+    let (first, first_labels) = world.base(20..40, 20);
+    let (second, second_labels) = world.base(40..60, 20);
+    let [first, second] = [shifted(first, 6.0, 0), shifted(second, 6.0, 1)];
+    let items = Features::new(48, [first.values(), second.values()].concat()).unwrap();
+    let labels: Vec<usize> = first_labels.iter().copied().chain(second_labels.iter().map(|label| 20 + label)).collect();
+    let settings = CalibrationSettings {
+        centre: Centre::Task,
+        ..CalibrationSettings::default()
+    };
+    let kinds: Vec<usize> = (0..40).map(|class| class / 20).collect();
+    let of_kinds = Arc::new(Calibration::fit_kinds(&items, &labels, &kinds, settings).unwrap());
+    assert_eq!((of_kinds.classes(), of_kinds.source()), (40, Source::Base));
+    let (task, truth) = world.task(4, 5, &[15; 8]);
+    let found = calibrated(&of_kinds).discover(&task).unwrap();
+    assert!(all(&found, &truth) > 0.9, "{}", all(&found, &truth));
+    // What was found is around the mean of its own pile, and judges what comes later.
+    let taxonomy = Taxonomy::from_discovery(task.classes(), &found);
+    assert!(taxonomy.calibration().is_some());
 }
 
 #[test]

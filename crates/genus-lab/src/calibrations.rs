@@ -5,7 +5,7 @@ use std::sync::Arc;
 use genus_core::{Calibration, CalibrationSettings};
 
 use crate::{Bench, Dataset, LabError};
-use genus::{Length, Progress};
+use genus::{CalibrationFile, Length, Progress};
 
 /// The calibrations of a data set, each made once.
 pub(crate) struct Calibrations<'a> {
@@ -85,6 +85,14 @@ impl<'a> Calibrations<'a> {
                 given.classes()
             ));
             return Ok(Ok(given.clone()));
+        }
+        // Without base classes a bench goes by what `discover` would.
+        if settings == usual
+            && self.data.base().classes().is_empty()
+            && let Some(shipped) = CalibrationFile::shipped(self.data.encoder())
+        {
+            self.note(format!("{method}: by {}", shipped.path().display()));
+            return Ok(Ok(shipped.calibration));
         }
         if let Some((_, made)) = self.made.iter().find(|(of, _)| *of == settings) {
             return Ok(made.clone());

@@ -12,3 +12,6 @@
 
 /// The weights: 8-bit kernels, each with a scale for every output channel, and batch normalisations in f32.
 pub const WEIGHTS: &[u8] = include_bytes!("../weights.safetensors");
+
+/// How far items of one class lie apart in its features: what `genus calibrate` learnt from base classes of several kinds of images.
+pub const CALIBRATION: &[u8] = include_bytes!("../calibration.safetensors");

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+#[cfg(feature = "embedded")]
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use genus_core::{Calibration, CalibrationSettings, Source as LearntFrom};
+use genus_core::{Calibration, CalibrationError, CalibrationSettings, Centre, Features, Source as LearntFrom};
 use genus_data::{
-    CalibrationOrigin, Split, TableFile, TableOptions, is_image_source, list_images, read_calibration,
+    CalibrationOrigin, Split, TableFile, TableOptions, is_image_source, list_images, read_calibration, same_encoder,
     write_calibration,
 };
 
@@ -60,41 +62,43 @@ pub fn calibrate(
     options: &CalibrateOptions,
     progress: &dyn Progress,
 ) -> Result<CalibrateOutcome, Error> {
+    calibrate_kinds(vec![items.into()], options, progress)
+}
+
+/// Learns from several kinds of labelled items, such as birds and letters, for piles of any kind. Classes of one name are
+/// different classes in different kinds. A split says which classes of a single kind are learnt from.
+pub fn calibrate_kinds(
+    kinds: Vec<Source>,
+    options: &CalibrateOptions,
+    progress: &dyn Progress,
+) -> Result<CalibrateOutcome, Error> {
     let start = Instant::now();
-    let source = items.into();
-    let path = source.path().to_owned();
-    let split = options.split.as_ref().map(Split::read).transpose()?;
-    // The split is looked at before hours of work.
-    if let (Some(split), Source::Path(path)) = (&split, &source)
-        && is_image_source(path, &options.tables)?
-    {
-        let labels = list_images(path, &options.tables)?
-            .items
-            .into_iter()
-            .filter_map(|item| item.label);
-        let mut classes: Vec<String> = labels.collect();
-        classes.sort_unstable();
-        classes.dedup();
-        split.resolve(&classes, None)?;
+    let paths: Vec<PathBuf> = kinds.iter().map(|source| source.path().to_owned()).collect();
+    if paths.len() > 1 && options.split.is_some() {
+        return Err(Error::SplitOfKinds { kinds: paths.len() });
     }
     let mut embedder = Embedder::new(&options.images, progress);
-    let file = embedder.items(source, &options.tables.for_examples(), true)?.read()?;
-    note_left_out(&path, &file.left_out, progress);
-    let classes = chosen_classes(options, &path, split.as_ref(), &file)?;
-    let table = file.table;
-    let class_of = |row: usize| classes.get(table.labels[row].as_deref()?).copied();
-    let (rows, labels): (Vec<usize>, Vec<usize>) =
-        (0..table.len()).filter_map(|row| Some((row, class_of(row)?))).unzip();
+    let mut base = Base::default();
+    for (source, path) in kinds.into_iter().zip(&paths) {
+        base.add(source, [&paths[0], path], options, &mut embedder, progress)?;
+    }
     let settings = CalibrationSettings {
         seed: options.seed,
+        // The mean of several kinds is that of none: every pile has its own.
+        centre: if paths.len() > 1 { Centre::Task } else { Centre::Base },
         ..CalibrationSettings::default()
     };
     progress.start("calibrating", Length::Unknown);
-    let calibration = Calibration::fit(&table.features.select(&rows), &labels, settings);
+    let calibration = match Features::new(base.dim, base.values) {
+        Ok(items) => Calibration::fit_kinds(&items, &base.labels, &base.kinds, settings),
+        // Only no feature at all is no matrix.
+        Err(_) => Err(CalibrationError::NoSpread),
+    };
     progress.end();
+    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     let fitted_on = match &options.split {
-        Some(split) => format!("{}, base classes of {}", path.display(), split.display()),
-        None => path.display().to_string(),
+        Some(split) => format!("{}, base classes of {}", names[0], split.display()),
+        None => names.join(", "),
     };
     let calibration = calibration.map_err(|source| Error::CannotCalibrate {
         what: fitted_on.clone(),
@@ -103,16 +107,82 @@ pub fn calibrate(
     Ok(CalibrateOutcome {
         calibration,
         origin: CalibrationOrigin {
-            encoder: file.encoder,
+            encoder: base.encoder,
             fitted_on,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             seed: options.seed,
         },
-        classes: classes.len(),
-        left_out: table.len() - rows.len(),
+        classes: base.kinds.len(),
+        left_out: base.left_out,
         skipped: embedder.skipped().to_vec(),
         time: start.elapsed(),
     })
+}
+
+/// Labelled items of base classes, kind by kind.
+#[derive(Default)]
+struct Base {
+    dim: usize,
+    values: Vec<f32>,
+    /// The class of every item, numbered through all kinds.
+    labels: Vec<usize>,
+    /// The kind of every class.
+    kinds: Vec<usize>,
+    encoder: Option<String>,
+    left_out: usize,
+}
+
+impl Base {
+    /// Adds the items of a kind; their features have to go with those of the `first`.
+    fn add(
+        &mut self,
+        source: Source,
+        [first, path]: [&Path; 2],
+        options: &CalibrateOptions,
+        embedder: &mut Embedder,
+        progress: &dyn Progress,
+    ) -> Result<(), Error> {
+        let split = options.split.as_ref().map(Split::read).transpose()?;
+        // The split is looked at before hours of work.
+        if let (Some(split), Source::Path(path)) = (&split, &source)
+            && is_image_source(path, &options.tables)?
+        {
+            let list = list_images(path, &options.tables)?;
+            let labels = list.items.into_iter().filter_map(|item| item.label);
+            let mut classes: Vec<String> = labels.collect();
+            classes.sort_unstable();
+            classes.dedup();
+            split.resolve(&classes, None)?;
+        }
+        let file = embedder.items(source, &options.tables.for_examples(), true)?.read()?;
+        note_left_out(path, &file.left_out, progress);
+        let classes = chosen_classes(options, path, split.as_ref(), &file)?;
+        let TableFile { table, encoder, .. } = file;
+        let dim = table.features.dim();
+        same_encoder((first, self.encoder.as_deref()), (path, encoder.as_deref()))?;
+        if !self.kinds.is_empty() && dim != self.dim {
+            return Err(Error::Dim {
+                first: first.to_owned(),
+                first_dim: self.dim,
+                second: path.to_owned(),
+                second_dim: dim,
+            });
+        }
+        let (before, kind) = (self.kinds.len(), self.kinds.last().map_or(0, |last| last + 1));
+        self.dim = dim;
+        for (row, label) in table.features.iter().zip(&table.labels) {
+            match label.as_deref().and_then(|label| classes.get(label)) {
+                Some(class) => {
+                    self.values.extend_from_slice(row);
+                    self.labels.push(before + class);
+                }
+                None => self.left_out += 1,
+            }
+        }
+        self.kinds.resize(before + classes.len(), kind);
+        self.encoder = self.encoder.take().or(encoder);
+        Ok(())
+    }
 }
 
 /// The classes that are learnt from, with their numbers.
@@ -159,6 +229,16 @@ impl CalibrationFile {
         })
     }
 
+    /// The one that ships with the encoder inside of this program, if these features are of that encoder.
+    pub fn shipped(encoder: Option<&str>) -> Option<Self> {
+        let (calibration, origin) = shipped()?;
+        (origin.encoder.as_deref() == encoder).then(|| Self {
+            path: PathBuf::from(SHIPPED),
+            calibration: calibration.clone(),
+            origin: origin.clone(),
+        })
+    }
+
     /// The file, or what stands for it in messages.
     pub fn path(&self) -> &Path {
         &self.path
@@ -198,6 +278,25 @@ impl From<CalibrateOutcome> for CalibrationFile {
             origin: outcome.origin,
         }
     }
+}
+
+/// What the calibration of the embedded encoder is called in messages.
+const SHIPPED: &str = "the calibration of the embedded encoder";
+
+/// The calibration of the embedded encoder, read once.
+#[cfg(feature = "embedded")]
+fn shipped() -> Option<&'static (Arc<Calibration>, CalibrationOrigin)> {
+    static READ: OnceLock<(Arc<Calibration>, CalibrationOrigin)> = OnceLock::new();
+    Some(READ.get_or_init(|| {
+        let read = genus_data::calibration_from_bytes(Path::new(SHIPPED), genus_lite2::CALIBRATION);
+        let (calibration, origin) = read.expect("the file is compiled in, and a test reads it");
+        (Arc::new(calibration), origin)
+    }))
+}
+
+#[cfg(not(feature = "embedded"))]
+fn shipped() -> Option<&'static (Arc<Calibration>, CalibrationOrigin)> {
+    None
 }
 
 /// What a calibration was learnt from, as it goes on after "calibrated".

@@ -180,13 +180,23 @@ pub fn discover_into(
     progress: &dyn Progress,
 ) -> Result<Outcome, Error> {
     let start = Instant::now();
-    let (method, calibration) = make_method(options)?;
+    let (mut method, mut calibration) = make_method(options)?;
     let at_once = options.subset.map_or(AT_ONCE, NonZeroUsize::get);
     let examples_path = inputs.examples().called().to_owned();
     let mut embedder = Embedder::new(&options.images, progress);
     let (examples, pile) = read_inputs(inputs, &options.tables, at_once, &mut embedder, progress)?;
     let reading = start.elapsed();
     let support = &examples.support;
+    if calibration.is_none()
+        && options.method.takes_calibration()
+        && let Some(shipped) = CalibrationFile::shipped(pile.encoder.as_deref())
+    {
+        method = options.method.build(&Context {
+            calibration: Some(shipped.calibration.clone()),
+            ..Context::seed(options.seed)
+        })?;
+        calibration = Some(shipped);
+    }
     if let Some(calibration) = &calibration {
         calibration.check(&examples_path, support.features().dim(), pile.encoder.as_deref())?;
     }

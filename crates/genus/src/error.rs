@@ -238,6 +238,12 @@ pub enum Error {
         /// The other.
         second: String,
     },
+    /// A split for several kinds of items.
+    #[error("a class split is of one kind of items, and there are {kinds}; give only labelled base classes of each")]
+    SplitOfKinds {
+        /// The number of kinds.
+        kinds: usize,
+    },
     /// Features that cannot be of one encoder.
     #[error(
         "{} has {first_dim} features an item, but {} has {second_dim}; features must come from the same encoder",

@@ -100,7 +100,7 @@ pub mod text;
 pub mod training;
 
 pub use assign::{AssignOptions, AssignOutcome, assign, assign_into};
-pub use calibrate::{CalibrateOptions, CalibrateOutcome, CalibrationFile, calibrate, knowledge};
+pub use calibrate::{CalibrateOptions, CalibrateOutcome, CalibrationFile, calibrate, calibrate_kinds, knowledge};
 pub use counts::Counts;
 pub use discover::{Clustered, DiscoverOptions, Examples, Inputs, Outcome, Timings, discover, discover_into, how};
 pub use error::{Error, Purpose};

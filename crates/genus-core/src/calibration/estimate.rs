@@ -74,7 +74,9 @@ impl Knowledge {
                     task: task.dim(),
                 })
             }
+            // Around the mean of the task it is a calibration like any other, for whatever comes later too.
             Knowledge::Calibration(calibration) if calibration.centre == Centre::Task => Ok(Arc::new(Calibration {
+                centre: Centre::Base,
                 space: calibration.space.around(mean()),
                 ..Calibration::clone(calibration)
             })),

@@ -1,5 +1,7 @@
 //! Learning from base classes: trials whose outcome is known.
 
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
 
 use super::cut::{Candidates, Cut, MERGE};
@@ -32,7 +34,8 @@ pub(super) struct Base<'a> {
     half: &'a Half,
     dim: usize,
     centre: Centre,
-    classes: Vec<Vec<usize>>,
+    /// The items of every class, kind by kind.
+    kinds: Vec<Vec<Vec<usize>>>,
 }
 
 /// Examples and queries whose classes are known, the known ones first.
@@ -52,20 +55,26 @@ impl<'a> Base<'a> {
         let mut classes = vec![Vec::new(); half.classes];
         let labelled = half.labels.iter().enumerate();
         labelled.for_each(|(row, &label)| classes[label].push(row));
-        classes.retain(|items| items.len() > 1);
+        let of_kind = |kind: Vec<usize>| {
+            kind.into_iter()
+                .map(|class| std::mem::take(&mut classes[class]))
+                .collect()
+        };
         Self {
             half,
             dim,
             centre,
-            classes,
+            kinds: by_kind(&half.kinds).into_iter().map(of_kind).collect(),
         }
     }
 
-    /// A trial of random shape: two to ten known classes, none to forty new ones, one to ten examples, and either as many
+    /// A trial of one kind, each in turn, and of random shape: two to ten known classes, none to forty new ones, one to ten examples, and either as many
     /// queries of every class or a long tail.
     pub(super) fn trial(&self, seed: u64, number: u64) -> Trial {
         let mut rng = Rng::new(seed, &[TRIAL, number]);
-        let count = self.classes.len();
+        // Numbers are even in one half and odd in the other.
+        let of_kind = &self.kinds[number as usize / 2 % self.kinds.len()];
+        let count = of_kind.len();
         let way = 2 + rng.below(9.min(count - 1));
         let new = NEW[rng.below(NEW.len())].min(count - way);
         let shots = SHOTS[rng.below(SHOTS.len())];
@@ -77,7 +86,7 @@ impl<'a> Base<'a> {
         let (mut support, mut labels) = (Vec::new(), Vec::new());
         let (mut queries, mut truth) = (Vec::new(), Vec::new());
         for (at, &class) in chosen.iter().enumerate() {
-            let items = &self.classes[class];
+            let items = &of_kind[class];
             let order = rng.sample(items.len(), items.len());
             // At least one item is left to be a query.
             let examples = if at < way { shots.min(items.len() - 1) } else { 0 };
@@ -101,7 +110,7 @@ impl<'a> Base<'a> {
         let most = others.len().min(queries.len() / MOST_OUTLIERS);
         let outliers = if rng.below(3) == 0 { rng.below(most + 1) } else { 0 };
         for (at, &class) in others[..outliers].iter().enumerate() {
-            queries.push(self.classes[class][rng.below(self.classes[class].len())]);
+            queries.push(of_kind[class][rng.below(of_kind[class].len())]);
             truth.push(way + new + at);
         }
         let classes = way + new + outliers;
@@ -263,11 +272,26 @@ pub(super) fn dimensions(halves: &[Half], dim: usize) -> Option<f64> {
     (!found.is_empty()).then(|| found.iter().sum::<f64>() / found.len() as f64)
 }
 
-/// Two halves of the classes, at random: each is judged in a space that was fitted on the other.
-pub(super) fn halves(classes: usize, seed: u64) -> [Vec<usize>; 2] {
-    let order = Rng::new(seed, &[HALVES]).sample(classes, classes);
-    let (first, second) = order.split_at(classes / 2);
-    [first.to_vec(), second.to_vec()]
+/// The classes of every kind that has some.
+pub(super) fn by_kind(kinds: &[usize]) -> Vec<Vec<usize>> {
+    let mut classes = BTreeMap::<usize, Vec<usize>>::new();
+    for (class, &kind) in kinds.iter().enumerate() {
+        classes.entry(kind).or_default().push(class);
+    }
+    classes.into_values().collect()
+}
+
+/// Two halves of the classes of every kind, at random: each is judged in a space that was fitted on the other.
+pub(super) fn halves(kinds: &[Vec<usize>], seed: u64) -> [Vec<usize>; 2] {
+    let mut halves = [Vec::new(), Vec::new()];
+    for classes in kinds {
+        let order = Rng::new(seed, &[HALVES]).sample(classes.len(), classes.len());
+        let (first, second) = order.split_at(classes.len() / 2);
+        for (half, part) in halves.iter_mut().zip([first, second]) {
+            half.extend(part.iter().map(|&at| classes[at]));
+        }
+    }
+    halves
 }
 
 /// The items of some classes, numbered anew in the order of `classes`.
@@ -287,6 +311,8 @@ pub(super) struct Half {
     pub(super) rows: Vec<f32>,
     pub(super) labels: Vec<usize>,
     pub(super) classes: usize,
+    /// The kind of every class.
+    kinds: Vec<usize>,
     pub(super) variance: f64,
 }
 
@@ -295,8 +321,8 @@ impl Half {
     pub(super) fn new(
         items: &Features,
         labels: &[usize],
-        fitted: &[usize],
-        judged: &[usize],
+        kinds: &[usize],
+        [fitted, judged]: [&[usize]; 2],
         space: impl Fn(&Features, &[usize], usize) -> Space,
     ) -> Option<Self> {
         let (others, other_labels) = select(items, labels, fitted);
@@ -308,6 +334,7 @@ impl Half {
             rows,
             labels,
             classes: judged.len(),
+            kinds: judged.iter().map(|&class| kinds[class]).collect(),
             variance,
         })
     }
@@ -330,4 +357,44 @@ pub(super) fn observe<T: Send>(
         all.extend(of_trials.into_iter().flatten());
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_trial_mixes_kinds() {
+        const DIM: usize = 8;
+        // Items of one kind lie in the first four dimensions, those of the other in the last four.
+        let (mut rng, mut rows, mut labels) = (Rng::new(3, &[]), Vec::new(), Vec::new());
+        let kinds: Vec<usize> = (0..24).map(|class| 5 * (class % 2)).collect();
+        for (class, &kind) in kinds.iter().enumerate() {
+            for _ in 0..6 {
+                let first = if kind == 0 { 0 } else { 4 };
+                let value = |at: usize, rng: &mut Rng| match (first..first + 4).contains(&at) {
+                    true => 0.1 + rng.unit() as f32,
+                    false => 0.0,
+                };
+                rows.extend((0..DIM).map(|at| value(at, &mut rng)));
+                labels.push(class);
+            }
+        }
+        let half = Half {
+            rows,
+            labels,
+            classes: kinds.len(),
+            kinds,
+            variance: 0.5,
+        };
+        let base = Base::new(&half, DIM, Centre::None);
+        let mut seen = [0, 0];
+        for number in 0..40 {
+            let points = base.trial(0, number).points.items();
+            let of_first = points.chunks_exact(DIM).filter(|row| row[0] != 0.0).count();
+            assert!(of_first == 0 || of_first == points.len() / DIM, "trial {number}");
+            seen[usize::from(of_first == 0)] += 1;
+        }
+        assert_eq!(seen, [20, 20]);
+    }
 }

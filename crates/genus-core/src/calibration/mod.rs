@@ -111,15 +111,35 @@ impl Calibration {
     /// # Panics
     /// When there is not one label an item.
     pub fn fit(items: &Features, labels: &[usize], settings: CalibrationSettings) -> Result<Self, CalibrationError> {
+        let classes = labels.iter().max().map_or(0, |&last| last + 1);
+        Self::fit_kinds(items, labels, &vec![0; classes], settings)
+    }
+
+    /// Learns from base classes of several kinds of things, such as birds and letters, for piles of any kind: `kinds` has the kind of
+    /// every class. No trial mixes kinds, for telling a bird from a letter says nothing about telling birds apart. The mean of
+    /// several kinds is that of none, so [`Centre::Task`] is the setting for it.
+    ///
+    /// # Panics
+    /// When there is not one label an item, or a class has no kind.
+    pub fn fit_kinds(
+        items: &Features,
+        labels: &[usize],
+        kinds: &[usize],
+        settings: CalibrationSettings,
+    ) -> Result<Self, CalibrationError> {
         assert_eq!(items.rows(), labels.len(), "one label an item");
         let classes = labels.iter().max().map_or(0, |&last| last + 1);
+        assert!(kinds.len() >= classes, "one kind a class");
         let mut counts = vec![0usize; classes];
         labels.iter().for_each(|&label| counts[label] += 1);
         let usable: Vec<usize> = (0..classes).filter(|&class| counts[class] > 1).collect();
-        if usable.len() < FEWEST_CLASSES {
+        let kinds: Vec<usize> = usable.iter().map(|&class| kinds[class]).collect();
+        let of_kinds = fit::by_kind(&kinds);
+        let fewest = of_kinds.iter().map(Vec::len).min().unwrap_or(0);
+        if fewest < FEWEST_CLASSES {
             return Err(CalibrationError::TooFewClasses {
                 needed: FEWEST_CLASSES,
-                found: usable.len(),
+                found: fewest,
             });
         }
         let dim = items.dim();
@@ -133,10 +153,10 @@ impl Calibration {
                 settings.centre == Centre::Base,
             )
         };
-        let [first, second] = fit::halves(usable.len(), settings.seed);
+        let [first, second] = fit::halves(&of_kinds, settings.seed);
         let halves: Vec<fit::Half> = [(&first, &second), (&second, &first)]
             .into_iter()
-            .map(|(fitted, judged)| fit::Half::new(&items, &labels, fitted, judged, space))
+            .map(|(fitted, judged)| fit::Half::new(&items, &labels, &kinds, [fitted, judged], space))
             .collect::<Option<_>>()
             .ok_or(CalibrationError::NoSpread)?;
         let variances = fit::observe(&halves, dim, settings, |trial| vec![trial.variance]);
