@@ -157,10 +157,11 @@ impl Progress for Bar {
                     all if all == images => "all from the cache".to_owned(),
                     some => format!("{} from the cache", thousands(some)),
                 };
+                let runs_on = isa.map_or("ONNX Runtime".to_owned(), |isa| isa.to_string());
                 let word = plural(images, "image", "images");
                 let what = view.map_or(word.to_owned(), |view| format!("view {} of images", view + 1));
                 self.say(&format!(
-                    "{} {what} embedded with {encoder} on {isa} in {seconds:.1} s ({how})",
+                    "{} {what} embedded with {encoder} on {runs_on} in {seconds:.1} s ({how})",
                     thousands(images)
                 ));
             }

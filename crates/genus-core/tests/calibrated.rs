@@ -401,7 +401,11 @@ fn kinds_far_apart_teach_what_classes_of_each_are_like() {
     let (second, second_labels) = world.base(40..60, 20);
     let [first, second] = [shifted(first, 6.0, 0), shifted(second, 6.0, 1)];
     let items = Features::new(48, [first.values(), second.values()].concat()).unwrap();
-    let labels: Vec<usize> = first_labels.iter().copied().chain(second_labels.iter().map(|label| 20 + label)).collect();
+    let labels: Vec<usize> = first_labels
+        .iter()
+        .copied()
+        .chain(second_labels.iter().map(|label| 20 + label))
+        .collect();
     let settings = CalibrationSettings {
         centre: Centre::Task,
         ..CalibrationSettings::default()

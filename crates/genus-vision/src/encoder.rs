@@ -77,6 +77,12 @@ pub enum EncodeError {
         /// The number of features of an image.
         dim: usize,
     },
+    /// What runs the network failed.
+    #[error("the network cannot be run: {problem}")]
+    Runtime {
+        /// What it said.
+        problem: String,
+    },
     /// The machine has too little left to read an image that may well be good.
     #[error("{}: {source}; close other programs, or raise the limits of this one (ulimit)", path.display())]
     Shortage {

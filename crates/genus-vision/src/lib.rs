@@ -39,6 +39,8 @@ mod hub;
 mod image;
 mod network_encoder;
 mod networks;
+#[cfg(feature = "onnx")]
+mod onnx;
 mod runner;
 pub mod train;
 mod weights;
@@ -52,4 +54,6 @@ pub use hub::{Hub, HubError, HubSettings};
 pub use image::{Filter, ImageError, ImageSource, Limits, Rgb, Transform, View, decode, read_file, with_decoded};
 pub use network_encoder::NetworkEncoder;
 pub use networks::{Architecture, ArchitectureError, LiteKind, Positions, ResNetKind, VitShape};
+#[cfg(feature = "onnx")]
+pub use onnx::{OnnxEncoder, OnnxError};
 pub use weights::{Tensor, Weights, WeightsError, WeightsSource, read_weights, read_weights_from, to_safetensors};

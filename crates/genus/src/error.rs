@@ -280,6 +280,29 @@ pub enum Error {
         /// The encoder.
         encoder: &'static str,
     },
+    /// A file of ONNX where a network of our own is needed.
+    #[error("{} is a file of ONNX, which makes features and nothing else", model.display())]
+    OnlyEmbeds {
+        /// The file.
+        model: PathBuf,
+    },
+    /// More was said of a file of ONNX than there is to say.
+    #[error("{} has its own weights and its own precision; leave both out", model.display())]
+    OnnxIsWhole {
+        /// The file.
+        model: PathBuf,
+    },
+    /// Files of ONNX cannot be run by this build.
+    #[cfg(not(feature = "onnx"))]
+    #[error("{} needs ONNX Runtime, which this build is without; build it with the cargo feature `onnx`", model.display())]
+    NoOnnx {
+        /// The file.
+        model: PathBuf,
+    },
+    /// A file of ONNX cannot be loaded.
+    #[cfg(feature = "onnx")]
+    #[error(transparent)]
+    Onnx(#[from] genus_vision::OnnxError),
     /// The encoder of a taxonomy is not where it was.
     #[error(
         "{} was made with the encoder {encoder}, and {} is not there any more",

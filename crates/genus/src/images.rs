@@ -10,8 +10,8 @@ use genus_data::{
 };
 use genus_files::ScratchFolder;
 use genus_vision::{
-    Augmented, ContentHash, Embedding, Encoder, EncoderSpec, Home, Hub, ImageSource, Limits, MODELS, Memory, Model,
-    NetworkEncoder, NoMemory, Precision, WeightsSource,
+    Augmented, ContentHash, Embedding, Encoder, EncoderSpec, Home, Hub, ImageSource, Isa, Limits, MODELS, Memory,
+    Model, NoMemory, Precision, WeightsSource,
 };
 
 use crate::items::{Items, Source};
@@ -26,8 +26,8 @@ const UNSUPPORTED: &str = "pictures of this format cannot be read; convert it to
 /// How images become features.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ImageOptions {
-    /// The encoder: a name with its parameters, as in `dinov2-small:size=448`, or the folder of a training. By default it is the
-    /// one inside of this program.
+    /// The encoder: a name with its parameters, as in `dinov2-small:size=448`, the folder of a training, or a file of ONNX. By default
+    /// it is the one inside of this program.
     pub encoder: Option<String>,
     /// The file of its weights; by default its own, inside of this program, in the folder of the training, or from the model hub
     /// and its cache.
@@ -63,6 +63,11 @@ impl ImageOptions {
 
     /// What the encoder is, and where its weights are, unless they are on the model hub.
     pub fn find(&self) -> Result<(EncoderSpec, Option<WeightsSource>), Error> {
+        if is_onnx(self.encoder()) {
+            return Err(Error::OnlyEmbeds {
+                model: self.encoder().into(),
+            });
+        }
         let named = self.weights.clone().map(WeightsSource::File);
         if let Some((spec, trained)) = trained_encoder(self.encoder())? {
             return Ok((spec, Some(named.unwrap_or(WeightsSource::File(trained)))));
@@ -83,6 +88,9 @@ impl ImageOptions {
     }
 
     pub(crate) fn load(&self, progress: &dyn Progress) -> Result<Loaded, Error> {
+        if is_onnx(self.encoder()) {
+            return self.load_onnx();
+        }
         // What cannot run is not fetched.
         let isa = self.find()?.0.isa(self.precision)?;
         let (spec, weights) = self.find_with_weights(progress)?;
@@ -98,8 +106,27 @@ impl ImageOptions {
         let encoder = spec.load(weights, isa)?;
         Ok(Loaded {
             name: name.to_owned(),
-            encoder,
+            isa: Some(encoder.isa()),
+            encoder: Box::new(encoder),
             record,
+        })
+    }
+
+    /// An encoder in a file of ONNX, which has its weights and a precision of its own.
+    fn load_onnx(&self) -> Result<Loaded, Error> {
+        let model = absolute(Path::new(self.encoder()));
+        if self.weights.is_some() || self.precision.is_some() {
+            return Err(Error::OnnxIsWhole { model });
+        }
+        Ok(Loaded {
+            name: self.encoder().to_owned(),
+            isa: None,
+            encoder: onnx_encoder(&model)?,
+            record: EncoderRecord {
+                encoder: model.display().to_string(),
+                weights: model,
+                precision: None,
+            },
         })
     }
 
@@ -124,8 +151,11 @@ impl ImageOptions {
             file: file.to_owned(),
         };
         let training = Path::new(&record.encoder);
-        if training.is_absolute() && !training.is_dir() {
+        if training.is_absolute() && !training.exists() {
             return Err(gone(training));
+        }
+        if is_onnx(&record.encoder) {
+            return Ok(options);
         }
         if let (None, WeightsSource::File(path)) = (&self.weights, WeightsSource::recorded(&record.weights)) {
             match path.is_file() {
@@ -223,7 +253,9 @@ pub struct Embedder<'a> {
 pub(crate) struct Loaded {
     /// What it is called, as it was asked for.
     pub(crate) name: String,
-    pub(crate) encoder: NetworkEncoder,
+    /// The instructions that it runs on; none where another library runs it.
+    pub(crate) isa: Option<Isa>,
+    pub(crate) encoder: Box<dyn Encoder>,
     record: EncoderRecord,
 }
 
@@ -337,7 +369,7 @@ impl<'a> Embedder<'a> {
             Some(loaded) => loaded,
             None => self.load()?,
         };
-        let Loaded { name, encoder, .. } = &*self.loaded.insert(loaded);
+        let Loaded { name, encoder, isa, .. } = &*self.loaded.insert(loaded);
         let fingerprint = encoder.fingerprint().as_str();
         let cache = match options.cache.folder()? {
             None => None,
@@ -385,7 +417,7 @@ impl<'a> Embedder<'a> {
             .map(|item| ImageSource::new(&item.path, item.pixels))
             .collect();
         let mut written = 0;
-        embedding.run(encoder, &files, memory, |at, features| {
+        embedding.run(&**encoder, &files, memory, |at, features| {
             let item = &list.items[at];
             match features {
                 Ok(row) => {
@@ -422,11 +454,30 @@ impl<'a> Embedder<'a> {
             view: view.map(|view| view.number),
             recalled: remembered.map_or(0, |memory| memory.recalled.into_inner()),
             encoder: name,
-            isa: encoder.isa(),
+            isa: *isa,
             seconds: start.elapsed().as_secs_f64(),
         });
         Ok(())
     }
+}
+
+/// Whether an encoder is a file of ONNX.
+fn is_onnx(encoder: &str) -> bool {
+    Path::new(encoder)
+        .extension()
+        .is_some_and(|end| end.eq_ignore_ascii_case("onnx"))
+}
+
+#[cfg(feature = "onnx")]
+fn onnx_encoder(model: &Path) -> Result<Box<dyn Encoder>, Error> {
+    Ok(Box::new(genus_vision::OnnxEncoder::load(model)?))
+}
+
+#[cfg(not(feature = "onnx"))]
+fn onnx_encoder(model: &Path) -> Result<Box<dyn Encoder>, Error> {
+    Err(Error::NoOnnx {
+        model: model.to_owned(),
+    })
 }
 
 fn absolute(path: &Path) -> PathBuf {

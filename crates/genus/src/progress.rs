@@ -54,7 +54,7 @@ pub enum Note<'a> {
         /// The encoder, as it was asked for.
         encoder: &'a str,
         /// What it ran on.
-        isa: Isa,
+        isa: Option<Isa>,
         /// How long it took.
         seconds: f64,
     },
