@@ -374,15 +374,27 @@ impl Affinity {
 
 /// The rows from the first on, sorted by their content.
 fn content_order(features: &Features, first: usize) -> Vec<usize> {
-    let mut rows: Vec<usize> = (first..features.rows()).collect();
-    rows.sort_by(|&a, &b| {
-        let values = features.row(a).iter().zip(features.row(b));
-        values
-            .map(|(a, b)| a.total_cmp(b))
-            .find(|order| order.is_ne())
-            .unwrap_or(Ordering::Equal)
+    // The bits of a number, so that they are in the order of `total_cmp`.
+    let in_order = |value: &f32| {
+        let bits = value.to_bits();
+        u64::from(if bits >> 31 == 1 { !bits } else { bits | 1 << 31 })
+    };
+    // Most rows differ in their first two numbers, which are at hand then.
+    let key = |row: usize| {
+        let mut values = features.row(row).iter().map(in_order);
+        let [high, low] = [(); 2].map(|()| values.next().unwrap_or(0));
+        high << 32 | low
+    };
+    let mut rows: Vec<(u64, usize)> = (first..features.rows()).map(|row| (key(row), row)).collect();
+    rows.sort_by(|&(key_a, a), &(key_b, b)| {
+        let by_content = || {
+            let values = features.row(a).iter().zip(features.row(b));
+            let mut orders = values.map(|(a, b)| a.total_cmp(b));
+            orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        };
+        key_a.cmp(&key_b).then_with(by_content)
     });
-    rows
+    rows.into_iter().map(|(_, row)| row).collect()
 }
 
 /// The mean row of every class, as a row-major matrix; a class without rows gets zeros.

@@ -64,7 +64,7 @@ pub fn measure_speed(options: &ImageOptions, progress: &dyn Progress) -> Result<
     let time = |images: usize| {
         let files = vec![ImageSource::new(&file, None); images];
         let start = Instant::now();
-        embedding.run(&loaded.encoder, &files, &NoMemory, |_, features| {
+        embedding.run(&*loaded.encoder, &files, &NoMemory, |_, features| {
             progress.step();
             match features {
                 Ok(_) => Ok(()),
@@ -83,7 +83,7 @@ pub fn measure_speed(options: &ImageOptions, progress: &dyn Progress) -> Result<
     if let Some(folder) = options.cache.folder()? {
         let speed = Measured {
             encoder: loaded.name.clone(),
-            isa: loaded.encoder.isa().to_string(),
+            isa: loaded.isa.map_or("ONNX Runtime".to_owned(), |isa| isa.to_string()),
             threads: rayon::current_num_threads(),
             images_per_second,
         };
