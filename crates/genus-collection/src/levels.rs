@@ -111,11 +111,12 @@ mod tests {
 
     #[test]
     fn near_centres_are_a_set() {
-        // Two pairs, three that are near each other, and some that are alone.
+        // Two pairs, three that are near each other, and some that are nearer to one another than to these.
         let row = |at: usize, near: usize| {
             let mut row = [0.0f32; 12];
             row[at] = 1.0;
             row[11] = 0.1 * near as f32;
+            row[10] = if at > 2 { 0.5 } else { 0.0 };
             row
         };
         let rows = [
