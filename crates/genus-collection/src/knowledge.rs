@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use genus::CalibrationFile;
 use genus_core::methods::{Context, MethodSpec};
 use genus_core::{
     Assignment, Blocks, Calibration, CentreNorm, Discover as _, Features, Kind, Sample, Scenes, Shown, Subset, Support,
@@ -255,9 +256,12 @@ pub(crate) fn sort(
     seed: u64,
     mut step: impl FnMut(u64),
 ) -> Result<Found, Error> {
-    let method = MethodSpec::default()
-        .build(&Context::seed(seed))
-        .map_err(genus::Error::from)?;
+    let shipped = CalibrationFile::shipped(store.meta("encoder")?.as_deref());
+    let context = Context {
+        calibration: shipped.map(|file| file.calibration),
+        ..Context::seed(seed)
+    };
+    let method = MethodSpec::default().build(&context).map_err(genus::Error::from)?;
     if items.len() <= AT_ONCE {
         let task = Task::new(support, store.features(items, dim)?)?;
         let discovery = method.discover(&task)?;
