@@ -63,7 +63,7 @@ pub enum Fate {
 pub struct Refreshed {
     /// How many items were sorted anew.
     pub sorted: u64,
-    /// How many stayed because a person said so.
+    /// How many stayed because a person said so, or as examples of a group that stands.
     pub fixed: u64,
     /// How many are in another group than before, or were in none.
     pub moved: u64,

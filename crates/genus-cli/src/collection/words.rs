@@ -352,7 +352,7 @@ fn fate_line(fate: &Fate) -> String {
 
 pub(super) fn refreshed(refreshed: &Refreshed) -> String {
     let mut text = format!(
-        "{} sorted anew, {} in another place; {} stayed because people said so\n",
+        "{} sorted anew, {} in another place; {} stayed, as people said or as examples of their group\n",
         count(refreshed.sorted, "item", "items"),
         thousands(refreshed.moved),
         thousands(refreshed.fixed)
