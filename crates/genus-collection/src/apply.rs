@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::add::key_of_image;
-use crate::collection::{Collection, ItemInfo, ItemState, Items, numbered};
+use crate::collection::{Collection, ItemInfo, ItemState, numbered};
 use crate::error::Error;
 use crate::model::{Action, Entry, GroupId, ItemId};
 
@@ -19,8 +19,6 @@ use crate::model::{Action, Entry, GroupId, ItemId};
 const LARGEST: u64 = 1 << 30;
 /// Names of items that are listed when they are not found.
 const LISTED: usize = 10;
-/// Items that are read at a time.
-const BLOCK: usize = 10_000;
 /// What stands for items that belong nowhere.
 const NOISE: &str = "noise";
 
@@ -125,11 +123,7 @@ impl Collection {
             let mut by_name: HashMap<String, Vec<ItemId>> = HashMap::new();
             let mut by_path: HashMap<PathBuf, ItemId> = HashMap::new();
             let mut items: BTreeMap<ItemId, ItemInfo> = BTreeMap::new();
-            let mut after = None;
-            loop {
-                let block = self.items(Items::All, after, BLOCK)?;
-                let Some(last) = block.last() else { break };
-                after = Some(last.id);
+            self.for_each_block(|block| {
                 for item in block {
                     by_name.entry(item.name.clone()).or_default().push(item.id);
                     if let Some(path) = &item.path {
@@ -137,7 +131,8 @@ impl Collection {
                     }
                     items.insert(item.id, item);
                 }
-            }
+                Ok(())
+            })?;
             let mut found = Corrections::default();
             let mut said: BTreeMap<ItemId, Word> = BTreeMap::new();
             for word in words {

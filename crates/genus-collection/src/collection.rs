@@ -105,6 +105,45 @@ pub enum ItemState {
     Noise,
 }
 
+/// Where an item is shown: in its group, or with the best guess while it waits.
+pub(crate) struct Shown<'a> {
+    pub(crate) group: Option<GroupId>,
+    pub(crate) name: &'a str,
+    pub(crate) probability: Option<f32>,
+    pub(crate) unsure: bool,
+}
+
+impl ItemState {
+    /// Where the item is shown; nowhere if it belongs nowhere. What a person said is certain.
+    pub(crate) fn shown(&self) -> Option<Shown<'_>> {
+        match self {
+            ItemState::In {
+                group,
+                group_name,
+                probability,
+                confirmed,
+                ..
+            } => Some(Shown {
+                group: Some(*group),
+                name: group_name,
+                probability: if *confirmed { Some(1.0) } else { *probability },
+                unsure: false,
+            }),
+            ItemState::Waiting {
+                guess,
+                guess_name,
+                probability,
+            } => Some(Shown {
+                group: *guess,
+                name: guess_name.as_deref().unwrap_or_default(),
+                probability: *probability,
+                unsure: true,
+            }),
+            ItemState::Noise => None,
+        }
+    }
+}
+
 /// A collection in numbers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
@@ -677,6 +716,17 @@ impl Collection {
             };
             Ok(groups.info(whole, &store.tallies()?))
         })
+    }
+
+    /// Hands on all items, block by block.
+    pub(crate) fn for_each_block(&self, mut each: impl FnMut(Vec<ItemInfo>) -> Result<(), Error>) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            let block = self.items(Items::All, after, crate::knowledge::BLOCK)?;
+            let Some(last) = block.last() else { return Ok(()) };
+            after = Some(last.id);
+            each(block)?;
+        }
     }
 
     /// Items after one of them, by number, at most so many.

@@ -10,9 +10,9 @@ use genus_data::{
 use genus_files::AtomicFile;
 use serde::Serialize;
 
-use crate::collection::{Collection, GroupInfo, Groups, ItemInfo, ItemState, Items};
+use crate::collection::{Collection, GroupInfo, Groups, ItemInfo};
 use crate::error::Error;
-use crate::knowledge::{BLOCK, Model};
+use crate::knowledge::Model;
 use crate::model::{GroupId, ItemId};
 use crate::store::{self, Store};
 
@@ -165,41 +165,24 @@ impl Collection {
             .map(|group| (group.id, group.named))
             .collect();
         let shared = store.shared_names()?;
-        let mut after = None;
-        loop {
-            let block = self.items(Items::All, after, BLOCK)?;
-            let Some(last) = block.last() else { return Ok(()) };
-            after = Some(last.id);
+        self.for_each_block(|block| {
             let ids: Vec<ItemId> = block.iter().map(|item| item.id).collect();
             let features = store.features(&ids, dim)?;
             let cosines = model.map(|model| (model, model.cosines(&features)));
             for (at, item) in block.iter().enumerate() {
-                let (group, category, probability, unsure) = match &item.state {
-                    ItemState::In {
-                        group,
-                        group_name,
-                        probability,
-                        confirmed,
-                        ..
-                    } => {
-                        let probability = if *confirmed { Some(1.0) } else { *probability };
-                        (Some(*group), group_name.clone(), probability, false)
-                    }
-                    ItemState::Waiting {
-                        guess,
-                        guess_name,
-                        probability,
-                    } => (*guess, guess_name.clone().unwrap_or_default(), *probability, true),
-                    ItemState::Noise => {
-                        each(item, None, features.row(at))?;
-                        continue;
-                    }
+                let Some(shown) = item.state.shown() else {
+                    each(item, None, features.row(at))?;
+                    continue;
                 };
-                let (similarity, margin) = match (&cosines, group) {
+                let (similarity, margin) = match (&cosines, shown.group) {
                     (Some((model, cosines)), Some(group)) => model.fit(cosines, at, group).unwrap_or((0.0, 0.0)),
                     _ => (0.0, 0.0),
                 };
-                let is_named = group.and_then(|group| named.get(&group)).copied().unwrap_or(false);
+                let is_named = shown
+                    .group
+                    .and_then(|group| named.get(&group))
+                    .copied()
+                    .unwrap_or(false);
                 let row = SortedItem {
                     // So that every row can come back as a correction.
                     id: match shared.contains(&item.name) {
@@ -207,19 +190,20 @@ impl Collection {
                         false => item.name.clone(),
                     },
                     path: PathBuf::new(),
-                    category,
+                    category: shown.name.to_owned(),
                     kind: if is_named { Kind::Known } else { Kind::Novel },
                     score: Score {
                         similarity,
                         margin,
-                        probability,
-                        unsure,
+                        probability: shown.probability,
+                        unsure: shown.unsure,
                     },
                     scene: item.scene.and_then(|scene| usize::try_from(scene).ok()),
                 };
                 each(item, Some(row), features.row(at))?;
             }
-        }
+            Ok(())
+        })
     }
 
     /// Saves what can be read of a damaged collection into a folder: `items.csv`, and `features.parquet` with groups as labels.

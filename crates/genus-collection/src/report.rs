@@ -8,10 +8,10 @@ use genus_core::{Assignment, Score, Stop, Support, Task};
 use genus_data::ImageItem;
 use genus_report::{Happening, Made};
 
-use crate::collection::{Collection, Groups, ItemInfo, ItemState, Items};
+use crate::collection::{Collection, Groups, ItemInfo};
 use crate::error::Error;
 use crate::export::named;
-use crate::knowledge::{BLOCK, Model, spread};
+use crate::knowledge::{Model, spread};
 use crate::model::{GroupId, ItemId};
 
 /// Items that are shown.
@@ -40,39 +40,18 @@ impl Collection {
                 .map(|(at, entry)| (entry.name.as_str(), at))
                 .collect();
             let category = |item: &ItemInfo| -> Option<(usize, GroupId, Score)> {
-                let (group, name, probability, unsure) = match &item.state {
-                    ItemState::In {
-                        group,
-                        group_name,
-                        probability,
-                        confirmed,
-                        ..
-                    } => {
-                        let probability = if *confirmed { Some(1.0) } else { *probability };
-                        (*group, group_name, probability, false)
-                    }
-                    ItemState::Waiting {
-                        guess: Some(group),
-                        guess_name: Some(name),
-                        probability,
-                    } => (*group, name, *probability, true),
-                    _ => return None,
-                };
+                let shown = item.state.shown()?;
                 let score = Score {
                     similarity: 0.0,
                     margin: 0.0,
-                    probability,
-                    unsure,
+                    probability: shown.probability,
+                    unsure: shown.unsure,
                 };
-                Some((*number.get(name.as_str())?, group, score))
+                Some((*number.get(shown.name)?, shown.group?, score))
             };
             let mut counts = Counts::new(&taxonomy);
             let mut all: Vec<ItemInfo> = Vec::new();
-            let mut after = None;
-            loop {
-                let block = self.items(Items::All, after, BLOCK)?;
-                let Some(last) = block.last() else { break };
-                after = Some(last.id);
+            self.for_each_block(|block| {
                 for item in block {
                     if let Some((at, _, score)) = category(&item) {
                         counts.items[at] += 1;
@@ -81,7 +60,8 @@ impl Collection {
                         all.push(item);
                     }
                 }
-            }
+                Ok(())
+            })?;
             let chosen: Vec<usize> = spread(&(0..all.len()).collect::<Vec<_>>(), SHOWN);
             let shown: Vec<&ItemInfo> = chosen.iter().map(|&at| &all[at]).collect();
             let ids: Vec<ItemId> = shown.iter().map(|item| item.id).collect();

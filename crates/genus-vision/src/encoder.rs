@@ -25,6 +25,23 @@ pub trait Encoder: Send + Sync {
     fn encode(&self, pixels: &[f32]) -> Result<Vec<f32>, EncodeError>;
 }
 
+/// Fails unless `pixels` are those of whole images of a transform.
+pub(crate) fn check_pixels(pixels: &[f32], transform: &Transform) -> Result<(), EncodeError> {
+    let (values, image) = (pixels.len(), transform.values());
+    match values.is_multiple_of(image) {
+        true => Ok(()),
+        false => Err(EncodeError::Pixels { values, image }),
+    }
+}
+
+/// Features, if all of them are finite.
+pub(crate) fn finite(features: Vec<f32>) -> Result<Vec<f32>, EncodeError> {
+    match features.iter().all(|value| value.is_finite()) {
+        true => Ok(features),
+        false => Err(EncodeError::NotFinite),
+    }
+}
+
 /// What tells the features of one encoder from those of another: architecture, weights and transform.
 ///
 /// ```text

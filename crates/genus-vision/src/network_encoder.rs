@@ -3,7 +3,7 @@
 use genus_kernels::{Isa, Precision};
 
 use crate::device::{device, on_processor};
-use crate::encoder::{EncodeError, Encoder, Fingerprint};
+use crate::encoder::{EncodeError, Encoder, Fingerprint, check_pixels, finite};
 use crate::image::Transform;
 use crate::networks::{Architecture, ArchitectureError, Network};
 use crate::runner::Runner;
@@ -82,17 +82,7 @@ impl Encoder for NetworkEncoder {
     }
 
     fn encode(&self, pixels: &[f32]) -> Result<Vec<f32>, EncodeError> {
-        let image = self.transform.values();
-        if !pixels.len().is_multiple_of(image) {
-            return Err(EncodeError::Pixels {
-                values: pixels.len(),
-                image,
-            });
-        }
-        let features = self.runner.run(pixels);
-        match features.iter().all(|value| value.is_finite()) {
-            true => Ok(features),
-            false => Err(EncodeError::NotFinite),
-        }
+        check_pixels(pixels, &self.transform)?;
+        finite(self.runner.run(pixels))
     }
 }

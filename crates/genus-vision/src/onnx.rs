@@ -11,7 +11,7 @@ use ort::value::TensorRef;
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::encoder::{EncodeError, Encoder, Fingerprint};
+use crate::encoder::{EncodeError, Encoder, Fingerprint, check_pixels, finite};
 use crate::image::{Filter, Transform};
 
 /// The variable that names the library.
@@ -301,24 +301,10 @@ impl Encoder for OnnxEncoder {
 
     /// One image at a time: what a network makes of a batch is its own affair, and features depend on the image alone.
     fn encode(&self, pixels: &[f32]) -> Result<Vec<f32>, EncodeError> {
-        let image = self.transform.values();
-        if !pixels.len().is_multiple_of(image) {
-            return Err(EncodeError::Pixels {
-                values: pixels.len(),
-                image,
-            });
-        }
-        let mut rows = Vec::with_capacity(pixels.len() / image * self.dim);
-        for pixels in pixels.chunks_exact(image) {
-            let row = self
-                .features(pixels)
-                .map_err(|problem| EncodeError::Runtime { problem })?;
-            if row.iter().any(|value| !value.is_finite()) {
-                return Err(EncodeError::NotFinite);
-            }
-            rows.extend(row);
-        }
-        Ok(rows)
+        check_pixels(pixels, &self.transform)?;
+        let images = pixels.chunks_exact(self.transform.values());
+        let rows = images.map(|image| self.features(image).map_err(|problem| EncodeError::Runtime { problem }));
+        finite(rows.collect::<Result<Vec<_>, _>>()?.concat())
     }
 }
 
