@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 
 use genus_core::{Assignment, Features, Kind, Score, Taxonomy, TaxonomyEntry};
 use genus_data::{
-    Beside, FeatureWriter, Growing, ItemKey, KnownItem, KnownItems, Origin, TaxonomyFolder, read_growing, read_taxonomy,
+    FeatureWriter, Growing, ItemKey, KnownItem, KnownItems, Origin, SideFile, TaxonomyFolder, read_growing,
+    read_taxonomy,
 };
 use genus_fuzz::{chosen, folder, fuzz_target, mark, write};
 
@@ -65,7 +66,7 @@ fn whole(folder: &Path) -> Whole {
         },
     );
     let mut writer = TaxonomyFolder::open(folder).unwrap();
-    let mut table = FeatureWriter::create(writer.stage(Beside::Waiting), 2, None, false).unwrap();
+    let mut table = FeatureWriter::create(writer.stage(SideFile::Waiting), 2, None, false).unwrap();
     table.write(&["a".to_owned()], &[], &[1.0, 2.0]).unwrap();
     table.finish().unwrap();
     writer.write(&taxonomy, &made, Some(&items)).unwrap();

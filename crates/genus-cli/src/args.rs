@@ -7,14 +7,14 @@ use std::str::FromStr;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use genus::training::Blocks;
+use genus::training::TrainedBlocks;
 use genus::{CacheChoice, ImageOptions, TableFormat, TableOptions};
 use genus_core::episode::{Half, ShortClasses, Tail};
 use genus_core::projection::Projection;
 use genus_core::{CentreNorm, Prototypes, ranges};
 use genus_data::datasets::{Images, ParseImagesError};
-use genus_data::{Export, Format, Link};
-use genus_lab::{ALPHAS, DataInput, DataSource, EmbeddingOptions, THRESHOLDS, Varied};
+use genus_data::{Export, Format, LinkKind};
+use genus_lab::{ALPHAS, DataInput, DataSource, EmbeddingOptions, PileVariable, THRESHOLDS};
 use genus_vision::{Limits, Model, Precision};
 
 use crate::collection::CollectionCommand;
@@ -86,7 +86,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
     #[command(flatten)]
-    pub(crate) global: Global,
+    pub(crate) global: GlobalArgs,
 }
 
 /// The commands as the help groups them; what is in none comes last.
@@ -96,7 +96,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "A collection",
         &[
             "init", "add", "status", "groups", "show", "name", "merge", "split", "move", "confirm", "reject", "noise",
-            "undo", "redo", "log", "refresh", "ask", "apply", "report", "export", "check", "compact",
+            "undo", "redo", "log", "refresh", "ask", "apply", "report", "export", "check", "compact", "serve", "token",
         ],
     ),
     ("Encoders", &["embed", "encoders", "cache", "train"]),
@@ -160,7 +160,7 @@ where
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Global {
+pub(crate) struct GlobalArgs {
     /// Number of threads; all cores by default. Results do not depend on it
     #[arg(long, value_parser = ranged::<NonZeroUsize>("threads"), global = true, value_name = "N", help_heading = GLOBAL)]
     pub(crate) threads: Option<NonZeroUsize>,
@@ -177,15 +177,27 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Discover(Discover),
-    Assign(Assign),
+    Discover(DiscoverArgs),
+    Assign(AssignArgs),
     #[command(flatten)]
     Collection(CollectionCommand),
-    Calibrate(Calibrate),
-    Embed(Embed),
-    Train(Box<Train>),
-    Bench(Box<Bench>),
-    Demo(Demo),
+    Serve(crate::serve::ServeArgs),
+    /// Make, list and revoke tokens: who may use a collection that is served
+    #[command(
+        subcommand_required = true,
+        arg_required_else_help = true,
+        after_help = "Examples:\n  genus token create birds --name Anna --role label\n  genus token list birds\n  \
+                            genus token revoke birds Anna"
+    )]
+    Token {
+        #[command(subcommand)]
+        command: crate::serve::TokenCommand,
+    },
+    Calibrate(CalibrateArgs),
+    Embed(EmbedArgs),
+    Train(Box<TrainArgs>),
+    Bench(Box<BenchArgs>),
+    Demo(DemoArgs),
     /// List the methods and their parameters
     #[command(after_help = "Examples:\n  genus methods\n  genus discover table.csv --method ukc:alpha=1.6")]
     Methods,
@@ -266,7 +278,7 @@ Output (CSV to the standard output, or DIR/assignments.* with --out):
   probability  how likely the item belongs there, where a calibration says so
   scene        the same for copies, crops and frames of a burst; empty where nobody looked"
 )]
-pub(crate) struct Discover {
+pub(crate) struct DiscoverArgs {
     /// One table with labelled and unlabelled rows
     #[arg(value_name = "TABLE", conflicts_with_all = ["support", "query"], required_unless_present_any = ["support", "query"])]
     pub(crate) table: Option<PathBuf>,
@@ -295,11 +307,11 @@ pub(crate) struct Discover {
     #[command(flatten)]
     pub(crate) images: ImageArgs,
     #[command(flatten)]
-    pub(crate) output: Output,
+    pub(crate) output: OutputArgs,
     #[command(flatten)]
-    pub(crate) report: ReportOptions,
+    pub(crate) report: ReportArgs,
     #[command(flatten)]
-    pub(crate) next: NextSteps,
+    pub(crate) next: NextStepsArgs,
 }
 
 /// Assign further items to the categories of a taxonomy
@@ -316,7 +328,7 @@ Examples:
   embeddings | genus assign --taxonomy result --query - --input jsonl --format jsonl
 
 With --query - --input jsonl (or csv), every line is answered as it comes.")]
-pub(crate) struct Assign {
+pub(crate) struct AssignArgs {
     /// The folder of the taxonomy
     #[arg(long, short, value_name = "DIR")]
     pub(crate) taxonomy: PathBuf,
@@ -338,9 +350,9 @@ pub(crate) struct Assign {
     #[command(flatten)]
     pub(crate) images: ImageArgs,
     #[command(flatten)]
-    pub(crate) output: Output,
+    pub(crate) output: OutputArgs,
     #[command(flatten)]
-    pub(crate) next: NextSteps,
+    pub(crate) next: NextStepsArgs,
 }
 
 /// Learn from base classes how far items of one class lie apart
@@ -362,7 +374,7 @@ Examples:
   genus calibrate --show birds.safetensors
   genus discover --support labelled.npz --query pile.npz --calibration birds.safetensors"
 )]
-pub(crate) struct Calibrate {
+pub(crate) struct CalibrateArgs {
     /// Labelled items: a feature file, a folder of images with one folder a class, or a manifest of images. Several are several
     /// kinds of things, for piles of any kind
     #[arg(value_name = "FILE|DIR", required_unless_present = "show")]
@@ -395,7 +407,7 @@ Examples:
   genus embed photos/ --encoder efficientnet-lite2 --weights efficientnet_lite2.pth -o photos.npz
   find . -name '*.jpg' | genus embed - -o found.parquet
   genus discover --support labelled.npz --query photos.npz")]
-pub(crate) struct Embed {
+pub(crate) struct EmbedArgs {
     /// A folder, a manifest, or - for a list on the standard input
     #[arg(value_name = "PATH")]
     pub(crate) images: PathBuf,
@@ -430,7 +442,7 @@ Examples:
   genus train --resume runs/birds
   genus discover --support labelled/ --query photos/ --encoder runs/birds"
 )]
-pub(crate) struct Train {
+pub(crate) struct TrainArgs {
     /// A folder with one folder a class, or a manifest with labels
     #[arg(value_name = "IMAGES", required_unless_present_any = ["resume", "data"])]
     pub(crate) images: Option<PathBuf>,
@@ -461,11 +473,11 @@ pub(crate) struct Train {
     pub(crate) objective: ObjectiveName,
     /// How many of the last blocks are trained, or all; by default 2, 1 for ocd, and all from scratch. The authors' code trains 1
     #[arg(long, value_name = "N|all")]
-    pub(crate) blocks: Option<Blocks>,
+    pub(crate) blocks: Option<TrainedBlocks>,
     /// What batch normalisations of trained blocks go by: the statistics they came with (fixed) or those of the batch; by default
     /// fixed, and batch from scratch
     #[arg(long, value_name = "fixed|batch")]
-    pub(crate) statistics: Option<Statistics>,
+    pub(crate) statistics: Option<StatisticsName>,
     #[command(flatten)]
     pub(crate) classes: Classes,
     /// Queries of a class; the authors' script uses 30
@@ -571,7 +583,7 @@ pub(crate) enum ObjectiveName {
 
 /// What batch normalisations go by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Statistics {
+pub(crate) enum StatisticsName {
     Fixed,
     Batch,
 }
@@ -769,7 +781,7 @@ Examples:
   genus bench realtime --data cub200 --data-root /data --encoder dinov2-small
   genus bench paper --data-root /data --out results"
 )]
-pub(crate) struct Bench {
+pub(crate) struct BenchArgs {
     #[command(subcommand)]
     pub(crate) experiment: BenchCommand,
 }
@@ -896,7 +908,7 @@ pub(crate) enum BenchCommand {
         #[arg(long, value_name = "NAME=RUN,…", value_delimiter = ',', required = true)]
         trained: Vec<String>,
         #[command(flatten)]
-        trial: TrialOptions,
+        trial: TrialArgs,
         #[command(flatten)]
         results: Results,
         #[command(flatten)]
@@ -913,7 +925,7 @@ pub(crate) enum BenchCommand {
         #[command(flatten)]
         source: BenchSource,
         #[command(flatten)]
-        trial: TrialOptions,
+        trial: TrialArgs,
         /// The folder for the drawings
         #[arg(long, short, value_name = "DIR")]
         out: PathBuf,
@@ -951,7 +963,7 @@ pub(crate) struct PilesBench {
     #[command(flatten)]
     pub(crate) source: BenchSource,
     #[command(flatten)]
-    pub(crate) half: HalfOptions,
+    pub(crate) half: HalfArgs,
     /// Classes of a pile
     #[arg(long, value_parser = ranged::<NonZeroUsize>("classes"), default_value = "24", value_name = "N")]
     pub(crate) classes: NonZeroUsize,
@@ -978,7 +990,7 @@ pub(crate) struct PilesBench {
     pub(crate) outliers: NonZeroUsize,
     /// What is varied: items, tail, bursts, examples, outliers; by default everything
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
-    pub(crate) vary: Vec<Varied>,
+    pub(crate) vary: Vec<PileVariable>,
     /// How many piles of each kind are averaged
     #[arg(long, value_parser = ranged::<std::num::NonZeroU64>("draws"), default_value = "3", value_name = "N", visible_alias = "episodes")]
     pub(crate) draws: std::num::NonZeroU64,
@@ -994,7 +1006,7 @@ pub(crate) struct StreamBench {
     #[command(flatten)]
     pub(crate) source: BenchSource,
     #[command(flatten)]
-    pub(crate) half: HalfOptions,
+    pub(crate) half: HalfArgs,
     /// Classes of a pile
     #[arg(long, value_parser = ranged::<NonZeroUsize>("classes"), default_value = "24", value_name = "N")]
     pub(crate) classes: NonZeroUsize,
@@ -1027,7 +1039,7 @@ pub(crate) struct StreamBench {
 
 /// Which of the classes are drawn from.
 #[derive(Debug, clap::Args)]
-pub(crate) struct HalfOptions {
+pub(crate) struct HalfArgs {
     /// Draw from one half of the classes only: first, to choose something on, or second, to measure it on. Classes
     /// go to the two in turn, whatever the seed
     #[arg(long, value_name = "first|second")]
@@ -1105,7 +1117,7 @@ pub(crate) struct BenchCommon {
     #[command(flatten)]
     pub(crate) source: BenchSource,
     #[command(flatten)]
-    pub(crate) trial: TrialOptions,
+    pub(crate) trial: TrialArgs,
     #[command(flatten)]
     pub(crate) results: Results,
 }
@@ -1192,7 +1204,7 @@ impl BenchSource {
 
 /// What all experiments on episodes can be told.
 #[derive(Debug, clap::Args)]
-pub(crate) struct TrialOptions {
+pub(crate) struct TrialArgs {
     #[command(flatten)]
     pub(crate) classes: Classes,
     /// A long tail: few queries of some classes and many of others, on a geometric ladder; by itself 3-24
@@ -1302,7 +1314,7 @@ pub(crate) struct SecondStep {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Output {
+pub(crate) struct OutputArgs {
     /// Write the results into this folder instead of the standard output
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
@@ -1318,7 +1330,7 @@ pub(crate) struct Output {
 const REPORT: &str = "Report (DIR/report.html, with --out)";
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct ReportOptions {
+pub(crate) struct ReportArgs {
     /// Leave the report out
     #[arg(long, help_heading = REPORT, requires = "out", conflicts_with_all = ["truth", "text"])]
     pub(crate) no_report: bool,
@@ -1333,14 +1345,14 @@ pub(crate) struct ReportOptions {
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Next steps, for images and tables whose ids are paths")]
-pub(crate) struct NextSteps {
+pub(crate) struct NextStepsArgs {
     /// Make a folder for every category in this one, with links to its files; unsure ones are in unsure/, by their best guess.
     /// Nothing is moved or replaced, and links that are there already stay
     #[arg(long, value_name = "DIR")]
     pub(crate) sort_into: Option<PathBuf>,
     /// What --sort-into makes: symbolic links, hard links or copies
-    #[arg(long, default_value_t = Link::Sym, value_name = "sym|hard|copy", requires = "sort_into")]
-    pub(crate) link: Link,
+    #[arg(long, default_value_t = LinkKind::Sym, value_name = "sym|hard|copy", requires = "sort_into")]
+    pub(crate) link: LinkKind,
     /// Let the ids of a table name files outside of its folder and of the current one
     #[arg(long)]
     pub(crate) allow_outside: bool,
@@ -1356,7 +1368,7 @@ pub(crate) struct NextSteps {
 /// go the way of your own photographs: through the encoder inside of this program into groups. No data and no network needed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  genus demo\n  genus demo --seed 3\n  genus demo --out emoji\n  genus demo digits")]
-pub(crate) struct Demo {
+pub(crate) struct DemoArgs {
     /// What is sorted: emoji by default, or 1,797 handwritten digits by their pixels
     #[arg(value_name = "emoji|digits")]
     pub(crate) pile: Option<DemoPile>,

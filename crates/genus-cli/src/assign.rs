@@ -6,12 +6,12 @@ use std::time::Instant;
 use genus::text::{plural, thousands};
 use genus::{AssignOptions, CalibrationFile, Inputs, Page};
 
-use crate::args::{Assign, Global};
+use crate::args::{AssignArgs, GlobalArgs};
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::{output, record, summary};
 
-pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
+pub(crate) fn run(args: &AssignArgs, global: &GlobalArgs) -> Result<(), Failure> {
     let start = Instant::now();
     let progress = Bar::new(global);
     let calibration = args.calibration.as_deref().map(CalibrationFile::read).transpose()?;
@@ -48,13 +48,13 @@ pub(crate) fn run(args: &Assign, global: &Global) -> Result<(), Failure> {
 }
 
 fn grow(
-    args: &Assign,
+    args: &AssignArgs,
     into: &Path,
     options: &AssignOptions,
     output: genus::Output,
     page: Option<&Page>,
     progress: Bar,
-    global: &Global,
+    global: &GlobalArgs,
 ) -> Result<(), Failure> {
     let start = Instant::now();
     let outcome = genus::grow(&args.taxonomy, &args.query, into, options, &progress)?;

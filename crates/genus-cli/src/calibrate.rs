@@ -9,12 +9,12 @@ use genus::{CalibrateOptions, CalibrateOutcome};
 use genus_core::{Calibration, Source};
 use genus_data::read_calibration;
 
-use crate::args::{Calibrate, Global};
+use crate::args::{CalibrateArgs, GlobalArgs};
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::say::print;
 
-pub(crate) fn run(args: &Calibrate, global: &Global) -> Result<(), Failure> {
+pub(crate) fn run(args: &CalibrateArgs, global: &GlobalArgs) -> Result<(), Failure> {
     let kinds: Vec<&Path> = args.items.iter().map(PathBuf::as_path).collect();
     match &args.show {
         Some(file) => show(file),
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Calibrate, global: &Global) -> Result<(), Failure> {
     }
 }
 
-fn fit(args: &Calibrate, kinds: &[&Path], global: &Global) -> Result<(), Failure> {
+fn fit(args: &CalibrateArgs, kinds: &[&Path], global: &GlobalArgs) -> Result<(), Failure> {
     for items in kinds {
         check_out(&args.out, items)?;
     }
@@ -75,7 +75,7 @@ fn check_out(out: &Path, items: &Path) -> Result<(), Failure> {
 }
 
 /// What was learnt from, where that is not what was named.
-fn notes(args: &Calibrate, outcome: &CalibrateOutcome) -> String {
+fn notes(args: &CalibrateArgs, outcome: &CalibrateOutcome) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     if args.split.is_none() {

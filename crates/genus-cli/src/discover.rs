@@ -5,12 +5,12 @@ use std::time::Instant;
 use genus::{CalibrationFile, DiscoverOptions, Inputs, MethodSpec, Page, Source};
 use genus_core::Source as LearntFrom;
 
-use crate::args::{Discover, Global};
+use crate::args::{DiscoverArgs, GlobalArgs};
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::{output, record, summary};
 
-pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
+pub(crate) fn run(args: &DiscoverArgs, global: &GlobalArgs) -> Result<(), Failure> {
     let start = Instant::now();
     let progress = Bar::new(global);
     let inputs = inputs(args)?;
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Discover, global: &Global) -> Result<(), Failure> {
     Ok(())
 }
 
-fn inputs(args: &Discover) -> Result<Inputs, Failure> {
+fn inputs(args: &DiscoverArgs) -> Result<Inputs, Failure> {
     match (&args.table, &args.support, &args.query) {
         (Some(table), ..) => Ok(Inputs::Mixed(table.into())),
         (None, support, Some(query)) => Ok(Inputs::Separate {
@@ -64,7 +64,7 @@ fn inputs(args: &Discover) -> Result<Inputs, Failure> {
     }
 }
 
-fn options(args: &Discover, global: &Global) -> Result<DiscoverOptions, Failure> {
+fn options(args: &DiscoverArgs, global: &GlobalArgs) -> Result<DiscoverOptions, Failure> {
     let method: MethodSpec = args.method.parse()?;
     let calibration = match &args.calibration {
         // What has no use for one says so, whatever is in the file.

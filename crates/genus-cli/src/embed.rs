@@ -1,10 +1,10 @@
 //! `genus embed`: images to a feature file.
 
-use crate::args::{Embed, Global};
+use crate::args::{EmbedArgs, GlobalArgs};
 use crate::failure::Failure;
 use crate::progress::Bar;
 
-pub(crate) fn run(args: &Embed, global: &Global) -> Result<(), Failure> {
+pub(crate) fn run(args: &EmbedArgs, global: &GlobalArgs) -> Result<(), Failure> {
     let tables = args.columns.options();
     genus::embed(
         &args.images,

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use genus::text::thousands;
 use genus::{CacheChoice, ImageOptions};
-use genus_vision::{Encoder, EncoderSpec, Home, Hub, MODELS, Model, Precision};
+use genus_vision::{Encoder, EncoderSpec, Hub, MODELS, Model, Precision, WeightsHome};
 use serde::Serialize;
 
-use crate::args::{EncoderChoice, EncodersCommand, Global};
+use crate::args::{EncoderChoice, EncodersCommand, GlobalArgs};
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::say::print;
 use crate::summary;
 
-pub(crate) fn run(command: &EncodersCommand, global: &Global) -> Result<(), Failure> {
+pub(crate) fn run(command: &EncodersCommand, global: &GlobalArgs) -> Result<(), Failure> {
     match command {
         EncodersCommand::List { measure, json } => list(*measure, *json, global),
         EncodersCommand::Info {
@@ -29,7 +29,7 @@ pub(crate) fn run(command: &EncodersCommand, global: &Global) -> Result<(), Fail
         }
         EncodersCommand::Pull { encoder } => {
             let spec = EncoderSpec::parse(encoder)?;
-            if spec.model.home == Home::Embedded {
+            if spec.model.home == WeightsHome::Embedded {
                 return print(&format!(
                     "{} is inside of this program: nothing to fetch\n",
                     spec.model.name
@@ -43,7 +43,7 @@ pub(crate) fn run(command: &EncodersCommand, global: &Global) -> Result<(), Fail
 
 /// An encoder as it is listed.
 #[derive(Serialize)]
-struct Listed {
+struct ListedEncoder {
     name: &'static str,
     about: &'static str,
     good_for: &'static str,
@@ -62,13 +62,13 @@ struct Listed {
     licence: &'static str,
 }
 
-fn list(measure: bool, json: bool, global: &Global) -> Result<(), Failure> {
+fn list(measure: bool, json: bool, global: &GlobalArgs) -> Result<(), Failure> {
     let hub = Hub::from_env();
     let cached = |model: &Model| match model.home {
-        Home::Hub { repo, file } => hub.cached(repo, file),
+        WeightsHome::Hub { repo, file } => hub.cached(repo, file),
         _ => None,
     };
-    let at_hand = |model: &Model| model.home == Home::Embedded || cached(model).is_some();
+    let at_hand = |model: &Model| model.home == WeightsHome::Embedded || cached(model).is_some();
     if measure {
         let progress = Bar::new(global);
         for model in MODELS.iter().filter(|model| at_hand(model)) {
@@ -76,7 +76,7 @@ fn list(measure: bool, json: bool, global: &Global) -> Result<(), Failure> {
         }
     }
     let speeds = genus::remembered_speeds(&CacheChoice::User);
-    let listed = MODELS.iter().map(|model| Listed {
+    let listed = MODELS.iter().map(|model| ListedEncoder {
         name: model.name,
         about: model.about,
         good_for: model.good_for,
@@ -89,7 +89,7 @@ fn list(measure: bool, json: bool, global: &Global) -> Result<(), Failure> {
         images_per_second: speeds.get(model.name).copied(),
         licence: model.licence,
     });
-    let listed: Vec<Listed> = listed.collect();
+    let listed: Vec<ListedEncoder> = listed.collect();
     match json {
         true => {
             let text = serde_json::to_string_pretty(&listed).map_err(|e| Failure::failed(e.to_string()))?;
@@ -100,7 +100,7 @@ fn list(measure: bool, json: bool, global: &Global) -> Result<(), Failure> {
 }
 
 /// The encoders for people, a line each.
-fn table(listed: &[Listed]) -> String {
+fn table(listed: &[ListedEncoder]) -> String {
     let header = [
         "name",
         "features",
@@ -162,7 +162,7 @@ fn info(choice: &EncoderChoice, precision: Option<Precision>) -> Result<(), Fail
     text += &format!("transform     {}\n", spec.transform);
     text += &format!("licence       {}\n", model.licence);
     let mut weights = weights;
-    if let Home::Hub { repo, file } = model.home {
+    if let WeightsHome::Hub { repo, file } = model.home {
         text += &format!("hub           {repo}, {file}\n");
         weights = weights.or_else(|| Some(Hub::from_env().cached(repo, file)?.into()));
     }

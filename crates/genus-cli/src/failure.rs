@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
 use genus::training::TrainingError;
-use genus::{Error, Export, Link, Purpose};
+use genus::{Error, Export, LinkKind, Purpose};
 use genus_core::episode::EpisodeError;
 use genus_core::methods::MethodError;
 use genus_core::{CalibrationError, DiscoverError, TaskError};
@@ -396,7 +396,8 @@ impl From<Error> for Failure {
                 SortError::Taken { .. } | SortError::Make { link: None, .. } => ANOTHER_FOLDER,
                 SortError::Elsewhere { .. } => "; name a new folder with --sort-into, or remove the old one",
                 SortError::Make {
-                    link: Some(Link::Sym), ..
+                    link: Some(LinkKind::Sym),
+                    ..
                 } => "; use --link copy",
                 SortError::Make { .. } | SortError::OtherDisk { .. } => "; use --link copy or --link sym",
                 _ => "",

@@ -8,10 +8,10 @@ use clap::CommandFactory;
 use clap_mangen::Man;
 use genus_files::AtomicFile;
 
-use crate::args::{Args, Global};
+use crate::args::{Args, GlobalArgs};
 use crate::failure::Failure;
 
-pub(crate) fn run(folder: &Path, global: &Global) -> Result<(), Failure> {
+pub(crate) fn run(folder: &Path, global: &GlobalArgs) -> Result<(), Failure> {
     let failed = |path: &Path, e: io::Error| Failure::failed(format!("cannot write {}: {e}", path.display()));
     fs::create_dir_all(folder).map_err(|e| failed(folder, e))?;
     // Building gives every command the options that all have.

@@ -4,14 +4,14 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use genus::text::{plural, thousands};
-use genus::{Destination, NextSteps, Output, OutputOptions, Saved};
+use genus::{Destination, NextSteps, Output, OutputOptions, SavedFiles};
 use genus_data::Format;
 
-use crate::args::{self, Global};
+use crate::args::{self, GlobalArgs};
 use crate::failure::{Failure, printable};
 
 /// Opens the folder that was named, or the standard output.
-pub(crate) fn open(output: &args::Output, next: &args::NextSteps, pile: &Path) -> Result<Output, Failure> {
+pub(crate) fn open(output: &args::OutputArgs, next: &args::NextStepsArgs, pile: &Path) -> Result<Output, Failure> {
     let to = match &output.out {
         Some(folder) => Destination::Folder(folder.clone()),
         None if output.format == Format::Parquet && io::stdout().is_terminal() => {
@@ -22,7 +22,7 @@ pub(crate) fn open(output: &args::Output, next: &args::NextSteps, pile: &Path) -
         None => Destination::Writer {
             name: "the standard output".to_owned(),
             writer: match io::stdout().is_terminal() {
-                true => Box::new(Shown::new(io::stdout())),
+                true => Box::new(TerminalWriter::new(io::stdout())),
                 false => Box::new(BufWriter::new(io::stdout())),
             },
         },
@@ -41,7 +41,7 @@ pub(crate) fn open(output: &args::Output, next: &args::NextSteps, pile: &Path) -
 }
 
 /// Says where the results are.
-pub(crate) fn say_written(saved: &Saved, global: &Global) {
+pub(crate) fn say_written(saved: &SavedFiles, global: &GlobalArgs) {
     if global.quiet {
         return;
     }
@@ -54,7 +54,7 @@ pub(crate) fn say_written(saved: &Saved, global: &Global) {
 }
 
 /// Says what was done with the files of the items.
-pub(crate) fn say_next_steps(saved: &Saved, global: &Global) {
+pub(crate) fn say_next_steps(saved: &SavedFiles, global: &GlobalArgs) {
     if global.quiet {
         return;
     }
@@ -69,13 +69,13 @@ pub(crate) fn say_next_steps(saved: &Saved, global: &Global) {
 }
 
 /// Rows on a terminal, which obeys control characters: names come from files. A file or a pipe gets them as they are.
-struct Shown<W> {
+struct TerminalWriter<W> {
     terminal: W,
     /// What came since the end of the last line.
     begun: Vec<u8>,
 }
 
-impl<W: Write> Shown<W> {
+impl<W: Write> TerminalWriter<W> {
     fn new(terminal: W) -> Self {
         Self {
             terminal,
@@ -84,7 +84,7 @@ impl<W: Write> Shown<W> {
     }
 }
 
-impl<W: Write> Write for Shown<W> {
+impl<W: Write> Write for TerminalWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.begun.extend(bytes);
         if let Some(end) = self.begun.iter().rposition(|&byte| byte == b'\n') {
@@ -114,7 +114,7 @@ mod tests {
         let expected = "id,category\n\u{fffd}[31mred\u{fffd}[0m,bell\u{fffd}\né\u{fffd}2J,ü\nlast";
         // However the bytes are cut.
         for size in 1..text.len() {
-            let mut shown = Shown::new(Vec::new());
+            let mut shown = TerminalWriter::new(Vec::new());
             text.as_bytes()
                 .chunks(size)
                 .for_each(|part| shown.write_all(part).unwrap());

@@ -7,7 +7,7 @@ use genus::text::{plural, thousands};
 use genus::{Length, Note, Progress, Skipped};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::args::Global;
+use crate::args::GlobalArgs;
 use crate::failure::printable;
 use crate::record;
 
@@ -21,7 +21,7 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    pub(crate) fn new(global: &Global) -> Self {
+    pub(crate) fn new(global: &GlobalArgs) -> Self {
         Self {
             quiet: global.quiet,
             bar: Mutex::new(None),

@@ -22,7 +22,7 @@ static RECORD: Mutex<Record> = Mutex::new(Record::new());
 #[derive(Serialize)]
 struct Record {
     #[serde(skip_serializing_if = "Option::is_none")]
-    items: Option<Items>,
+    items: Option<ItemCounts>,
     /// Images that became features.
     images_embedded: u64,
     skipped: SkippedFiles,
@@ -31,7 +31,7 @@ struct Record {
 
 /// Where items went.
 #[derive(Serialize)]
-struct Items {
+struct ItemCounts {
     all: u64,
     known: u64,
     new: u64,
@@ -101,7 +101,7 @@ pub(crate) fn items(taxonomy: &Taxonomy, counts: &Counts) {
     let entries = taxonomy.entries();
     let of = |kind: Kind| (0..entries.len()).filter(move |&at| entries[at].kind == kind);
     let sure = |kind: Kind| of(kind).map(|at| counts.items[at] - counts.unsure[at]).sum();
-    record().items = Some(Items {
+    record().items = Some(ItemCounts {
         all: counts.items.iter().sum(),
         known: sure(Kind::Known),
         new: sure(Kind::Novel),
@@ -127,7 +127,7 @@ pub(crate) fn code() -> u8 {
 
 /// The whole of a summary.
 #[derive(Serialize)]
-struct Summary<'a> {
+struct RunSummary<'a> {
     genus: &'a str,
     command: Vec<String>,
     exit_code: u8,
@@ -161,7 +161,7 @@ pub(crate) fn write_stopped(code: u8) {
 
 /// Writes the summary of a run that took so long and ended with this code.
 pub(crate) fn write(path: &Path, code: u8, failure: Option<&Failure>) -> Result<(), Failure> {
-    let summary = Summary {
+    let summary = RunSummary {
         genus: env!("CARGO_PKG_VERSION"),
         command: std::env::args_os()
             .skip(1)

@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use genus::Skipped;
 use genus::text::thousands;
-use genus::training::{Blocks, Objective, Schedule, Step, Training, TrainingSettings, Validation, Watcher};
+use genus::training::{Objective, Schedule, Step, TrainedBlocks, Training, TrainingSettings, Validation, Watcher};
 use genus_core::episode::ShortClasses;
-use genus_vision::Home;
+use genus_vision::WeightsHome;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::args::{Global, ObjectiveName, ScheduleName, Statistics, Train, of_paper};
+use crate::args::{GlobalArgs, ObjectiveName, ScheduleName, StatisticsName, TrainArgs, of_paper};
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::record;
@@ -32,7 +32,7 @@ pub(crate) fn interrupt() -> bool {
         .is_ok()
 }
 
-pub(crate) fn run(train: &Train, global: &Global) -> Result<(), Failure> {
+pub(crate) fn run(train: &TrainArgs, global: &GlobalArgs) -> Result<(), Failure> {
     match (&train.resume, &train.images, &train.out) {
         (Some(folder), ..) => run_in(None, folder, global),
         (None, images, Some(folder)) if images.is_some() || train.data.is_some() => {
@@ -46,8 +46,8 @@ pub(crate) fn run(train: &Train, global: &Global) -> Result<(), Failure> {
 }
 
 /// Trains in a folder, with some settings or those that are there.
-pub(crate) fn run_in(settings: Option<TrainingSettings>, folder: &Path, global: &Global) -> Result<(), Failure> {
-    let mut watcher = Screen::new(global);
+pub(crate) fn run_in(settings: Option<TrainingSettings>, folder: &Path, global: &GlobalArgs) -> Result<(), Failure> {
+    let mut watcher = TrainingScreen::new(global);
     let outcome = genus::train(settings, folder, &mut watcher);
     STATE.store(IDLE, Ordering::SeqCst);
     watcher.finish();
@@ -72,14 +72,14 @@ pub(crate) fn run_in(settings: Option<TrainingSettings>, folder: &Path, global: 
     Ok(())
 }
 
-fn settings(train: &Train, images: &Path, global: &Global) -> Result<TrainingSettings, Failure> {
+fn settings(train: &TrainArgs, images: &Path, global: &GlobalArgs) -> Result<TrainingSettings, Failure> {
     let images = absolute(images);
     let choice = of_paper(train.encoder.options());
     let (spec, weights) = choice.find()?;
     let weights = match (train.from_scratch, weights) {
         (true, _) => None,
         (false, Some(weights)) => Some(weights),
-        (false, None) if spec.model.home == Home::Own => {
+        (false, None) if spec.model.home == WeightsHome::Own => {
             return Err(Failure::Usage(format!(
                 "the encoder `{}` has no weights of its own; name a file with --weights, or begin with random ones: \
                  --from-scratch",
@@ -103,7 +103,7 @@ fn settings(train: &Train, images: &Path, global: &Global) -> Result<TrainingSet
         objective,
         blocks: train.blocks.unwrap_or(usual.blocks),
         fixed_statistics: match train.statistics {
-            Some(statistics) => statistics == Statistics::Fixed,
+            Some(statistics) => statistics == StatisticsName::Fixed,
             None => usual.fixed_statistics,
         },
         way: train.classes.way,
@@ -142,7 +142,7 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
 }
 
 /// A training on the standard error: a live line on a terminal, and a line an epoch that stays.
-struct Screen {
+struct TrainingScreen {
     quiet: bool,
     bar: ProgressBar,
     validation: String,
@@ -154,8 +154,8 @@ struct Screen {
     start: Instant,
 }
 
-impl Screen {
-    fn new(global: &Global) -> Self {
+impl TrainingScreen {
+    fn new(global: &GlobalArgs) -> Self {
         Self {
             quiet: global.quiet,
             bar: ProgressBar::hidden(),
@@ -171,9 +171,9 @@ impl Screen {
         let settings = training.settings();
         let (classes, held, images) = training.classes();
         let blocks = match settings.blocks {
-            Blocks::All => "all blocks".to_owned(),
-            Blocks::Last(1) => "the last block".to_owned(),
-            Blocks::Last(count) => format!("the last {count} blocks"),
+            TrainedBlocks::All => "all blocks".to_owned(),
+            TrainedBlocks::Last(1) => "the last block".to_owned(),
+            TrainedBlocks::Last(count) => format!("the last {count} blocks"),
         };
         let head = match settings.objective {
             Objective::Contrast => "a head".to_owned(),
@@ -218,7 +218,7 @@ impl Screen {
     }
 }
 
-impl Watcher for Screen {
+impl Watcher for TrainingScreen {
     fn begins(&mut self, training: &Training) {
         self.introduce(training);
         STATE.store(TRAINING, Ordering::SeqCst);

@@ -4,7 +4,7 @@
 //! cargo run --release -p genus-core --example stream
 //! ```
 
-use genus_core::{Features, Knowledge, Place, Stream, Support, Task};
+use genus_core::{Features, Knowledge, Stream, StreamPlace, Support, Task};
 
 /// Made-up embeddings: items of a class share a direction, and each strays from it a little.
 fn embedding(class: usize, item: usize) -> [f32; 8] {
@@ -25,8 +25,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let seen = stream.observe(&embedding(item % 4, item))?;
         let name = |category: usize| stream.entries()[category].name.clone();
         match seen.place {
-            Place::Joined(found) => println!("item {item}: {}", name(found.category)),
-            Place::Waiting(_) => println!("item {item} waits"),
+            StreamPlace::Joined(found) => println!("item {item}: {}", name(found.category)),
+            StreamPlace::Waiting(_) => println!("item {item} waits"),
         }
         for (waited, found) in &seen.settled {
             println!("  item {waited}, which waited: {}", name(found.category));

@@ -59,8 +59,8 @@ pub use error::{CalibrationError, DiscoverError, FeatureError, ParameterError, T
 pub use features::Features;
 pub use methods::Discover;
 pub use real_time::{RealTime, Rule};
-pub use scenes::{Scenes, Shown, scenes};
-pub use stream::{Observation, Place, Stream};
+pub use scenes::{ExampleIndex, Scenes, scenes};
+pub use stream::{Observation, Stream, StreamPlace};
 pub use task::{Prototypes, Support, Task};
 pub use taxonomy::{Assignment, Refinement, Taxonomy, TaxonomyEntry};
-pub use two_step::{Blocks, CentreNorm, Chosen, Sample, Subset, TwoStep};
+pub use two_step::{Blocks, CentreNorm, Sample, Selection, Subset, TwoStep};

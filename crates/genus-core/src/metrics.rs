@@ -5,10 +5,10 @@
 //! its own.
 //!
 //! ```
-//! use genus_core::metrics::{Convention, Judged, accuracy};
+//! use genus_core::metrics::{Convention, Evaluation, accuracy};
 //!
 //! // Two known classes, whose prototypes lie in clusters 0 and 1, and two new ones, 2 and 3.
-//! let judged = Judged {
+//! let judged = Evaluation {
 //!     known: &[0, 1],
 //!     clusters: &[0, 0, 1, 1, 4, 4, 4, 3],
 //!     truth: &[0, 0, 1, 0, 2, 2, 3, 3],
@@ -24,7 +24,7 @@ use std::fmt;
 ///
 /// Cluster numbers are names and may have gaps. Only queries are counted, never prototypes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Judged<'a> {
+pub struct Evaluation<'a> {
     /// The cluster of each known class's prototype; their number is called N.
     pub known: &'a [usize],
     /// The cluster of each query.
@@ -109,7 +109,7 @@ impl fmt::Display for Convention {
 ///
 /// # Panics
 /// When there are not as many true classes as there are clusters of queries.
-pub fn accuracy(judged: &Judged<'_>, convention: Convention) -> Accuracy {
+pub fn accuracy(judged: &Evaluation<'_>, convention: Convention) -> Accuracy {
     let n = judged.known.len();
     let mut cells = count(judged.clusters, judged.truth);
     let sum = |old: bool| {
@@ -128,7 +128,8 @@ pub fn accuracy(judged: &Judged<'_>, convention: Convention) -> Accuracy {
             authors_v2(&known, &cells)
         }
         Convention::GcdV1 => {
-            let (old_cells, new_cells): (Vec<Cell>, Vec<Cell>) = cells.into_iter().partition(|cell| cell.class < n);
+            let (old_cells, new_cells): (Vec<ContingencyCell>, Vec<ContingencyCell>) =
+                cells.into_iter().partition(|cell| cell.class < n);
             (best_total(&old_cells), best_total(&new_cells))
         }
         Convention::GcdV2 => {
@@ -150,11 +151,11 @@ pub fn accuracy(judged: &Judged<'_>, convention: Convention) -> Accuracy {
 ///
 /// # Panics
 /// When there are not as many true classes as there are clusters of queries.
-pub fn classes_of_clusters(judged: &Judged<'_>) -> Vec<(usize, usize)> {
+pub fn classes_of_clusters(judged: &Evaluation<'_>) -> Vec<(usize, usize)> {
     let mut cells = count(judged.clusters, judged.truth);
     let known = judged.known;
     let own = |class: usize| {
-        let is_own = |cell: &&Cell| cell.cluster == known[class] && cell.class == class;
+        let is_own = |cell: &&ContingencyCell| cell.cluster == known[class] && cell.class == class;
         cells.iter().find(is_own).map_or(0, |cell| cell.count)
     };
     // Of several prototypes in a cluster the one with most queries counts, the earliest of equals.
@@ -165,7 +166,7 @@ pub fn classes_of_clusters(judged: &Judged<'_>) -> Vec<(usize, usize)> {
     claims.dedup_by_key(|claim| claim.0);
     let mut classes: Vec<(usize, usize)> = claims.iter().map(|claim| (claim.0, claim.2)).collect();
     cells.retain(|cell| cell.class >= known.len() && !known.contains(&cell.cluster));
-    let table = Table::of(&cells);
+    let table = CountMatrix::of(&cells);
     let weight = |row, column| table.at(row, column);
     let matched = max_weight_matching(table.clusters.len(), table.classes.len(), weight);
     for (row, column) in matched.into_iter().enumerate() {
@@ -179,7 +180,7 @@ pub fn classes_of_clusters(judged: &Judged<'_>) -> Vec<(usize, usize)> {
 
 /// How many queries of one class lie in one cluster; never zero.
 #[derive(Clone, Copy, Debug)]
-struct Cell {
+struct ContingencyCell {
     cluster: usize,
     class: usize,
     count: usize,
@@ -188,11 +189,11 @@ struct Cell {
 /// The cells that are not empty, by cluster and then by class.
 ///
 /// Sorting costs more than a table of counts, but neither memory nor time depends on how large the labels are.
-fn count(clusters: &[usize], classes: &[usize]) -> Vec<Cell> {
+fn count(clusters: &[usize], classes: &[usize]) -> Vec<ContingencyCell> {
     assert_eq!(clusters.len(), classes.len(), "both sides must label the same items");
     let mut pairs: Vec<(usize, usize)> = clusters.iter().copied().zip(classes.iter().copied()).collect();
     pairs.sort_unstable();
-    let cell = |run: &[(usize, usize)]| Cell {
+    let cell = |run: &[(usize, usize)]| ContingencyCell {
         cluster: run[0].0,
         class: run[0].1,
         count: run.len(),
@@ -201,7 +202,7 @@ fn count(clusters: &[usize], classes: &[usize]) -> Vec<Cell> {
 }
 
 /// The queries of known classes and of new ones in the cells that are right.
-fn right(n: usize, cells: &[Cell], is_right: impl Fn(&Cell) -> bool) -> (usize, usize) {
+fn right(n: usize, cells: &[ContingencyCell], is_right: impl Fn(&ContingencyCell) -> bool) -> (usize, usize) {
     let mut counts = (0, 0);
     for cell in cells.iter().filter(|cell| is_right(cell)) {
         if cell.class < n {
@@ -213,7 +214,7 @@ fn right(n: usize, cells: &[Cell], is_right: impl Fn(&Cell) -> bool) -> (usize, 
     counts
 }
 
-fn paper(known: &[usize], mut cells: Vec<Cell>) -> (usize, usize) {
+fn paper(known: &[usize], mut cells: Vec<ContingencyCell>) -> (usize, usize) {
     let own = |class: usize| {
         let cell = cells.binary_search_by_key(&(known[class], class), |cell| (cell.cluster, cell.class));
         cell.map_or(0, |at| cells[at].count)
@@ -236,10 +237,10 @@ fn paper(known: &[usize], mut cells: Vec<Cell>) -> (usize, usize) {
     (old_right, best_total(&cells))
 }
 
-fn authors_v2(known: &[usize], cells: &[Cell]) -> (usize, usize) {
+fn authors_v2(known: &[usize], cells: &[ContingencyCell]) -> (usize, usize) {
     let mut with_prototype = known.to_vec();
     with_prototype.sort_unstable();
-    let contested: Vec<Cell> = cells
+    let contested: Vec<ContingencyCell> = cells
         .iter()
         .copied()
         .filter(|cell| with_prototype.binary_search(&cell.cluster).is_err())
@@ -259,7 +260,7 @@ fn authors_v2(known: &[usize], cells: &[Cell]) -> (usize, usize) {
 }
 
 /// The smallest D such that every class and every cluster is below it.
-fn side(known: &[usize], cells: &[Cell]) -> usize {
+fn side(known: &[usize], cells: &[ContingencyCell]) -> usize {
     let labels = cells
         .iter()
         .map(|cell| cell.class.max(cell.cluster))
@@ -269,7 +270,7 @@ fn side(known: &[usize], cells: &[Cell]) -> usize {
 
 /// Numbers clusters and classes anew if one of them exceeds [`LARGEST_LITERAL`]; the first `n` classes keep their
 /// numbers.
-fn number_within_reach(n: usize, known: &mut [usize], cells: &mut [Cell]) {
+fn number_within_reach(n: usize, known: &mut [usize], cells: &mut [ContingencyCell]) {
     let literal = |label: usize| label <= LARGEST_LITERAL;
     if known.iter().all(|&cluster| literal(cluster)) && cells.iter().all(|cell| literal(cell.class.max(cell.cluster))) {
         return;
@@ -297,8 +298,8 @@ fn rank(sorted: &[usize], label: usize) -> usize {
 }
 
 /// The largest number of queries that any one-to-one matching of clusters and classes makes right.
-fn best_total(cells: &[Cell]) -> usize {
-    let table = Table::of(cells);
+fn best_total(cells: &[ContingencyCell]) -> usize {
+    let table = CountMatrix::of(cells);
     let matched = max_weight_matching(table.clusters.len(), table.classes.len(), |row, column| {
         table.at(row, column)
     });
@@ -310,8 +311,8 @@ fn best_total(cells: &[Cell]) -> usize {
 }
 
 /// The class of each of `side` clusters in the matching over `0..side` on both sides that scipy finds.
-fn match_square(side: usize, cells: &[Cell]) -> Vec<usize> {
-    let table = Table::of(cells);
+fn match_square(side: usize, cells: &[ContingencyCell]) -> Vec<usize> {
+    let table = CountMatrix::of(cells);
     // Numbers that nothing bears share the table's empty last row or column, so that D² counts are never stored.
     let place = |used: &[usize]| {
         let mut places = vec![used.len(); side];
@@ -326,14 +327,14 @@ fn match_square(side: usize, cells: &[Cell]) -> Vec<usize> {
 }
 
 /// The counts of the clusters and classes that occur, as a matrix with one more row and one more column of zeros.
-struct Table {
+struct CountMatrix {
     clusters: Vec<usize>,
     classes: Vec<usize>,
     counts: Vec<i64>,
 }
 
-impl Table {
-    fn of(cells: &[Cell]) -> Self {
+impl CountMatrix {
+    fn of(cells: &[ContingencyCell]) -> Self {
         let clusters = distinct(cells.iter().map(|cell| cell.cluster));
         let classes = distinct(cells.iter().map(|cell| cell.class));
         let width = classes.len() + 1;

@@ -81,7 +81,7 @@ impl Scenes {
     ///
     /// Where an item has more copies than neighbours were looked for, nothing but the copies is in its scene.
     pub(crate) fn of_neighbours(nearest: &[Vec<Near>]) -> Self {
-        let equal = Forest::of_equal(nearest).into_scenes();
+        let equal = DisjointSets::of_equal(nearest).into_scenes();
         let without_copies: Vec<Vec<Near>>;
         let near = if equal.len() == nearest.len() {
             nearest
@@ -260,12 +260,12 @@ impl QueryScenes {
 
 /// The classes of labelled examples, to be found by what is equal to one of them.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct ExampleIndex {
     /// The class by the bits of a row; none where equal examples disagree.
     classes: HashMap<Vec<u32>, Option<usize>>,
 }
 
-impl Shown {
+impl ExampleIndex {
     /// Takes the class of every example.
     ///
     /// # Panics
@@ -348,7 +348,7 @@ fn narrow_sets(nearest: &[Vec<Near>]) -> Vec<usize> {
     pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
     pairs.dedup();
 
-    let mut forest = Forest::new(nearest.len());
+    let mut forest = DisjointSets::new(nearest.len());
     let mut sets: Vec<(f64, Vec<usize>)> = Vec::new();
     for (_, a, b) in pairs {
         if let Some(set) = forest.join(a as usize, b as usize)
@@ -420,12 +420,12 @@ fn surprise(set: &[usize], nearest: &[Vec<Near>]) -> Option<f64> {
 }
 
 /// Sets of items that are joined one after the other.
-struct Forest {
+struct DisjointSets {
     parent: Vec<usize>,
     members: Vec<Vec<usize>>,
 }
 
-impl Forest {
+impl DisjointSets {
     fn new(items: usize) -> Self {
         Self {
             parent: (0..items).collect(),

@@ -33,15 +33,15 @@ const RATE: f64 = 0.05;
 /// What was seen so far decides about the next item, so the order of items matters; the number of threads does not.
 ///
 /// ```
-/// use genus_core::{Features, Knowledge, Place, Stream, Support, Task};
+/// use genus_core::{Features, Knowledge, StreamPlace, Stream, Support, Task};
 ///
 /// let examples = Features::from_rows([[1.0, 0.1, 0.0], [1.0, 0.2, 0.1], [0.1, 1.0, 0.0], [0.0, 1.0, 0.1]])?;
 /// let support = Support::new(examples, &["cat", "cat", "dog", "dog"])?;
 /// let task = Task::new(&support, Features::from_rows([[1.0, 0.0, 0.0]])?)?;
 /// let mut stream = Stream::of_examples(&task, &Knowledge::Examples)?;
 /// // A cat, and something that is neither.
-/// assert!(matches!(stream.observe(&[1.0, 0.15, 0.05])?.place, Place::Joined(found) if found.category == 0));
-/// assert!(matches!(stream.observe(&[0.1, 0.1, -1.0])?.place, Place::Waiting(_)));
+/// assert!(matches!(stream.observe(&[1.0, 0.15, 0.05])?.place, StreamPlace::Joined(found) if found.category == 0));
+/// assert!(matches!(stream.observe(&[0.1, 0.1, -1.0])?.place, StreamPlace::Waiting(_)));
 /// assert_eq!(stream.waiting().len(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -54,7 +54,7 @@ pub struct Stream {
     groups: Vec<Group>,
     /// The cosine that is usual in every category.
     expected: Vec<f64>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingItem>,
     room: usize,
     /// How many items were observed.
     observed: u64,
@@ -69,7 +69,7 @@ pub struct Stream {
 
 /// An item that waits.
 #[derive(Clone, Debug)]
-struct Waiting {
+struct WaitingItem {
     number: u64,
     /// Its features in the space of the calibration.
     row: Vec<f32>,
@@ -77,7 +77,7 @@ struct Waiting {
 
 /// Where an item is after it was observed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Place {
+pub enum StreamPlace {
     /// In a category.
     Joined(Assignment),
     /// Among those that wait; what is said is the best guess.
@@ -90,7 +90,7 @@ pub struct Observation {
     /// The number of the item, counted from 0.
     pub number: u64,
     /// Where it is.
-    pub place: Place,
+    pub place: StreamPlace,
     /// The numbers of other items whose wait it ended, with the categories that they joined.
     pub settled: Vec<(u64, Assignment)>,
     /// The number of an item that waited longest and may no longer, because too many do, with the best guess; it joins none.
@@ -144,7 +144,7 @@ impl Stream {
         for (row, item) in items.iter().enumerate() {
             let row = self.in_space(item, row)?;
             let number = self.take_number();
-            self.waiting.push_back(Waiting { number, row });
+            self.waiting.push_back(WaitingItem { number, row });
         }
         self.reviewed = self.waiting.len();
         Ok(self)
@@ -175,21 +175,21 @@ impl Stream {
         self.familiar = familiar.clamp(Fitting::LEAST_SHARE, 1.0 - Fitting::LEAST_SHARE);
         let mut observation = Observation {
             number,
-            place: Place::Waiting(found),
+            place: StreamPlace::Waiting(found),
             settled: Vec::new(),
             given_up: None,
         };
         if !found.score.unsure {
             self.join(found.category, &row);
-            observation.place = Place::Joined(found);
+            observation.place = StreamPlace::Joined(found);
             return Ok(observation);
         }
-        self.waiting.push_back(Waiting { number, row });
+        self.waiting.push_back(WaitingItem { number, row });
         self.unreviewed += 1;
         if self.unreviewed >= REVIEW_AFTER.max(self.reviewed / REVIEW_SHARE) {
             observation.settled = self.review();
             if let Some(own) = observation.settled.iter().position(|&(settled, _)| settled == number) {
-                observation.place = Place::Joined(observation.settled.remove(own).1);
+                observation.place = StreamPlace::Joined(observation.settled.remove(own).1);
             }
         }
         if self.waiting.len() > self.room {
@@ -259,7 +259,7 @@ impl Stream {
 
     /// The numbers of the items that wait, the longest first, with the best guess for each.
     pub fn waiting(&self) -> Vec<(u64, Assignment)> {
-        let guess = |item: &Waiting| (item.number, self.guess(&item.row));
+        let guess = |item: &WaitingItem| (item.number, self.guess(&item.row));
         self.waiting.iter().map(guess).collect()
     }
 }

@@ -8,7 +8,7 @@ use crate::discovery::Discovery;
 use crate::error::{DiscoverError, FeatureError, TaskError};
 use crate::features::{Features, norm, scale_to_unit};
 use crate::linalg;
-use crate::scenes::Shown;
+use crate::scenes::ExampleIndex;
 
 /// Up to this many points the matrix of all dot products is kept (16 MiB) and shared by the methods of a task.
 pub(crate) const GRAM_LIMIT: usize = 2048;
@@ -76,8 +76,8 @@ impl Support {
     }
 
     /// The classes of the examples, to be found by what is equal to one of them.
-    pub fn shown(&self) -> Shown {
-        Shown::new(&self.features, &self.labels)
+    pub fn shown(&self) -> ExampleIndex {
+        ExampleIndex::new(&self.features, &self.labels)
     }
 
     /// The examples.
@@ -328,12 +328,12 @@ impl Task {
     }
 
     /// The dot product of every point with the mean of every cluster.
-    pub(crate) fn affinity(&self, clusters: &[usize], count: usize) -> Affinity {
+    pub(crate) fn affinity(&self, clusters: &[usize], count: usize) -> ClusterAffinity {
         let n = self.points.rows();
         debug_assert_eq!(clusters.len(), n);
         let Some(gram) = self.gram() else {
             let means = class_means(&self.points, clusters, count);
-            return Affinity {
+            return ClusterAffinity {
                 values: linalg::dots(self.points.values(), &means, self.dim()),
                 point_step: count,
                 cluster_step: 1,
@@ -351,7 +351,7 @@ impl Task {
             let scale = 1.0 / size.max(1) as f32;
             row.iter_mut().for_each(|v| *v *= scale);
         }
-        Affinity {
+        ClusterAffinity {
             values,
             point_step: 1,
             cluster_step: n,
@@ -360,13 +360,13 @@ impl Task {
 }
 
 /// The dot product of every point with the (unnormalised) mean of every cluster.
-pub(crate) struct Affinity {
+pub(crate) struct ClusterAffinity {
     values: Vec<f32>,
     point_step: usize,
     cluster_step: usize,
 }
 
-impl Affinity {
+impl ClusterAffinity {
     pub(crate) fn get(&self, point: usize, cluster: usize) -> f32 {
         self.values[point * self.point_step + cluster * self.cluster_step]
     }

@@ -9,7 +9,7 @@ use crate::error::{DiscoverError, TaskError};
 use crate::features::Features;
 use crate::methods::Discover;
 use crate::rng::hash_row;
-use crate::scenes::Shown;
+use crate::scenes::ExampleIndex;
 use crate::task::Task;
 use crate::taxonomy::{Assignment, Taxonomy};
 
@@ -133,9 +133,9 @@ impl<T: Ord> Sample<T> {
     }
 
     /// Which items were chosen, what is known of them, and their rows one after the other.
-    pub fn finish(self) -> (Chosen, Vec<T>, Vec<f32>) {
+    pub fn finish(self) -> (Selection, Vec<T>, Vec<f32>) {
         let keys = self.smallest.keys().enumerate().map(|(number, &key)| (key, number));
-        let chosen = Chosen {
+        let chosen = Selection {
             seed: self.seed,
             numbers: keys.collect(),
         };
@@ -150,12 +150,12 @@ impl<T: Ord> Sample<T> {
 
 /// The items that a [`Sample`] chose.
 #[derive(Clone, Debug)]
-pub struct Chosen {
+pub struct Selection {
     seed: u64,
     numbers: HashMap<u64, usize>,
 }
 
-impl Chosen {
+impl Selection {
     /// Which of the chosen an item is equal to, if any.
     pub fn number(&self, item: &[f32]) -> Option<usize> {
         self.numbers.get(&hash_row(self.seed, SUBSET, item)).copied()
@@ -176,7 +176,7 @@ pub trait Blocks {
     fn features(block: &Self::Block) -> &Features;
 
     /// The examples, as the items of the pile are.
-    fn examples(&self) -> Shown;
+    fn examples(&self) -> ExampleIndex;
 }
 
 impl<M: Discover> TwoStep<M> {
@@ -246,8 +246,8 @@ impl Blocks for Queries<'_> {
         block
     }
 
-    fn examples(&self) -> Shown {
-        Shown::new(self.0.support(), self.0.support_labels())
+    fn examples(&self) -> ExampleIndex {
+        ExampleIndex::new(self.0.support(), self.0.support_labels())
     }
 }
 

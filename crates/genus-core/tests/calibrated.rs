@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::{Rng, for_all, recipes};
 use genus_core::methods::{Calibrated, Context, Method, Shc};
-use genus_core::metrics::{Convention, Judged, accuracy};
+use genus_core::metrics::{Convention, Evaluation, accuracy};
 use genus_core::{
     Calibration, CalibrationError, CalibrationParts, CalibrationSettings, Category, Centre, CentreNorm, Discover,
     DiscoverError, Discovery, Eagerness, Features, Kind, Knowledge, MergeTree, RealTime, Source, Subset, Support, Task,
@@ -99,7 +99,7 @@ fn calibrated(calibration: &Arc<Calibration>) -> Calibrated {
 }
 
 fn all(discovery: &Discovery, truth: &[usize]) -> f64 {
-    let judged = Judged {
+    let judged = Evaluation {
         known: discovery.prototype_clusters(),
         clusters: discovery.query_clusters(),
         truth,

@@ -3,7 +3,7 @@
 //! The expected values are written by `goldens/make_goldens.py`.
 
 use genus_core::metrics::{
-    Accuracy, Convention, Judged, LARGEST_LITERAL, Summary, accuracy, ari, auroc, calibration_error,
+    Accuracy, Convention, Evaluation, LARGEST_LITERAL, Summary, accuracy, ari, auroc, calibration_error,
     classes_of_clusters, errors_among_least_sure, nmi,
 };
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ fn accuracies_are_those_of_the_definitions() {
             labels(&case["clusters"]),
             labels(&case["truth"]),
         );
-        let judged = Judged {
+        let judged = Evaluation {
             known: &known,
             clusters: &clusters,
             truth: &truth,
@@ -111,7 +111,7 @@ fn a_side_without_queries_has_no_accuracy() {
     for convention in Convention::ALL {
         let of = |clusters, truth| {
             accuracy(
-                &Judged {
+                &Evaluation {
                     known: &[0, 1],
                     clusters,
                     truth,
@@ -140,14 +140,14 @@ fn a_side_without_queries_has_no_accuracy() {
 #[test]
 fn a_shared_cluster_goes_to_the_class_with_most_queries_in_it() {
     // Both prototypes in cluster 0, with one query of the first class and two of the second.
-    let judged = Judged {
+    let judged = Evaluation {
         known: &[0, 0],
         clusters: &[0, 0, 0],
         truth: &[0, 1, 1],
     };
     assert_eq!(accuracy(&judged, Convention::Paper).old, 2.0 / 3.0);
     // The released code gives it to the later class, whatever it holds.
-    let judged = Judged {
+    let judged = Evaluation {
         known: &[0, 0],
         clusters: &[0, 0, 0],
         truth: &[0, 0, 1],
@@ -155,7 +155,7 @@ fn a_shared_cluster_goes_to_the_class_with_most_queries_in_it() {
     assert_eq!(accuracy(&judged, Convention::Paper).old, 2.0 / 3.0);
     assert_eq!(accuracy(&judged, Convention::AuthorsV2).old, 1.0 / 3.0);
     // A cluster with a prototype is never a new class's.
-    let judged = Judged {
+    let judged = Evaluation {
         known: &[0],
         clusters: &[0, 0, 1],
         truth: &[1, 1, 1],
@@ -166,7 +166,7 @@ fn a_shared_cluster_goes_to_the_class_with_most_queries_in_it() {
 #[test]
 fn old_queries_compete_for_new_clusters_only_under_the_released_code() {
     // Two queries of the known class are stranded with one of the new class, in a cluster without a prototype.
-    let judged = Judged {
+    let judged = Evaluation {
         known: &[0],
         clusters: &[1, 1, 1],
         truth: &[0, 0, 1],
@@ -175,7 +175,7 @@ fn old_queries_compete_for_new_clusters_only_under_the_released_code() {
     // The known class wins cluster 1 and then swaps it for its own, 0, with the new class: here that mends it.
     assert_eq!(accuracy(&judged, Convention::AuthorsV2).new, 1.0);
     // If the number 2 is borne by no class, the swap hands cluster 2 to it, and the new class goes without.
-    let judged = Judged {
+    let judged = Evaluation {
         known: &[0],
         clusters: &[2, 2, 2],
         truth: &[0, 0, 1],
@@ -186,7 +186,7 @@ fn old_queries_compete_for_new_clusters_only_under_the_released_code() {
 
 #[test]
 fn there_may_be_more_known_classes_than_numbers_in_use() {
-    let judged = Judged {
+    let judged = Evaluation {
         known: &[0, 0, 0, 1],
         clusters: &[0, 0, 1],
         truth: &[0, 0, 0],
@@ -209,12 +209,12 @@ fn huge_labels_need_no_huge_memory() {
         LARGEST_LITERAL + 5,
     ];
     let truth = [0, 1, 1, usize::MAX, usize::MAX, 1 << 40];
-    let huge = Judged {
+    let huge = Evaluation {
         known: &known,
         clusters: &clusters,
         truth: &truth,
     };
-    let small = Judged {
+    let small = Evaluation {
         known: &[3, 0],
         clusters: &[3, 3, 0, 2, 2, 1],
         truth: &[0, 1, 1, 3, 3, 2],
@@ -249,7 +249,7 @@ fn judged() -> impl Strategy<Value = (Vec<usize>, Vec<(usize, usize)>)> {
 }
 
 /// What a class of clusters makes right, counted one by one.
-fn right(judged: &Judged, classes: &[(usize, usize)], old: bool) -> f64 {
+fn right(judged: &Evaluation, classes: &[(usize, usize)], old: bool) -> f64 {
     let side: Vec<usize> = (0..judged.truth.len())
         .filter(|&query| (judged.truth[query] < judged.known.len()) == old)
         .collect();
@@ -264,7 +264,7 @@ fn right(judged: &Judged, classes: &[(usize, usize)], old: bool) -> f64 {
 fn the_classes_of_clusters_give_the_papers_accuracy() {
     for case in goldens("judged") {
         let [known, clusters, truth] = ["known", "clusters", "truth"].map(|name| labels(&case[name]));
-        let judged = Judged {
+        let judged = Evaluation {
             known: &known,
             clusters: &clusters,
             truth: &truth,
@@ -337,8 +337,8 @@ proptest! {
         let (clusters, truth): (Vec<_>, Vec<_>) = queries.into_iter().unzip();
         let rename = |clusters: &[usize]| -> Vec<usize> { clusters.iter().map(|&c| names[c] * stride).collect() };
         let (known_renamed, clusters_renamed) = (rename(&known), rename(&clusters));
-        let plain = Judged { known: &known, clusters: &clusters, truth: &truth };
-        let renamed = Judged { known: &known_renamed, clusters: &clusters_renamed, truth: &truth };
+        let plain = Evaluation { known: &known, clusters: &clusters, truth: &truth };
+        let renamed = Evaluation { known: &known_renamed, clusters: &clusters_renamed, truth: &truth };
         for convention in [Convention::Paper, Convention::GcdV1] {
             prop_assert!(same_accuracy(accuracy(&plain, convention), accuracy(&renamed, convention)), "{}", convention);
         }
@@ -358,8 +358,8 @@ proptest! {
         let (clusters, truth): (Vec<_>, Vec<_>) = queries.into_iter().unzip();
         let (clusters_shuffled, truth_shuffled): (Vec<_>, Vec<_>) = shuffled.into_iter().unzip();
         for convention in Convention::ALL {
-            let plain = accuracy(&Judged { known: &known, clusters: &clusters, truth: &truth }, convention);
-            let again = Judged { known: &known, clusters: &clusters_shuffled, truth: &truth_shuffled };
+            let plain = accuracy(&Evaluation { known: &known, clusters: &clusters, truth: &truth }, convention);
+            let again = Evaluation { known: &known, clusters: &clusters_shuffled, truth: &truth_shuffled };
             prop_assert!(same_accuracy(plain, accuracy(&again, convention)), "{}", convention);
         }
     }
@@ -367,7 +367,7 @@ proptest! {
     #[test]
     fn conventions_are_ordered_as_documented((known, queries) in judged()) {
         let (clusters, truth): (Vec<_>, Vec<_>) = queries.into_iter().unzip();
-        let judged = Judged { known: &known, clusters: &clusters, truth: &truth };
+        let judged = Evaluation { known: &known, clusters: &clusters, truth: &truth };
         let [paper, authors, v1, v2] = Convention::ALL.map(|convention| accuracy(&judged, convention));
         // NaN on both sides or on neither: what is compared has the same queries.
         let at_most = |a: f64, b: f64| a.is_nan() && b.is_nan() || a <= b + 1e-12;
@@ -393,7 +393,7 @@ proptest! {
         let old = truth.iter().filter(|&&class| class < known.len()).count() as f64;
         let new = truth.len() as f64 - old;
         for convention in Convention::ALL {
-            let found = accuracy(&Judged { known: &known, clusters: &clusters, truth: &truth }, convention);
+            let found = accuracy(&Evaluation { known: &known, clusters: &clusters, truth: &truth }, convention);
             prop_assert_eq!(found.old.is_nan(), old == 0.0);
             prop_assert_eq!(found.new.is_nan(), new == 0.0);
             let right = |share: f64, of: f64| if of == 0.0 { 0.0 } else { share * of };
@@ -412,7 +412,7 @@ proptest! {
         let known: Vec<usize> = (0..n).map(cluster).collect();
         let clusters: Vec<usize> = truth.iter().map(|&class| cluster(class)).collect();
         for convention in Convention::ALL {
-            let found = accuracy(&Judged { known: &known, clusters: &clusters, truth: &truth }, convention);
+            let found = accuracy(&Evaluation { known: &known, clusters: &clusters, truth: &truth }, convention);
             prop_assert_eq!(found.all, 1.0, "{}", convention);
         }
         prop_assert!(same(nmi(&clusters, &truth), 1.0));

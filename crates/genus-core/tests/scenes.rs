@@ -4,7 +4,9 @@ mod common;
 
 use common::{Rng, for_all};
 use genus_core::methods::Calibrated;
-use genus_core::{Category, CentreNorm, Discover, Features, Scenes, Shown, Subset, Support, Task, TwoStep, scenes};
+use genus_core::{
+    Category, CentreNorm, Discover, ExampleIndex, Features, Scenes, Subset, Support, Task, TwoStep, scenes,
+};
 use proptest::prelude::*;
 
 /// Points without any duplicates.
@@ -246,7 +248,7 @@ fn what_is_told_of_some_items_holds_for_their_scene() {
 #[test]
 fn examples_are_found_by_what_is_equal_to_them() {
     let examples = Features::from_rows([[1.0, 0.0], [0.0, 2.0], [1.0, -0.0], [0.0, 2.0]]).unwrap();
-    let shown = Shown::new(&examples, &[0, 1, 0, 2]);
+    let shown = ExampleIndex::new(&examples, &[0, 1, 0, 2]);
     assert_eq!(shown.class_of(&[1.0, 0.0]), Some(0));
     assert_eq!(shown.class_of(&[1.0, -0.0]), Some(0));
     assert_eq!(shown.class_of(&[1.0, 1e-30]), None);

@@ -8,7 +8,7 @@ use common::{Rng, for_all, recipes};
 use genus_core::methods::Calibrated;
 use genus_core::{
     Assignment, Calibration, CalibrationSettings, Centre, Discover, FeatureError, Features, Kind, Knowledge,
-    Observation, Place, Stream, Support, Task, TaskError, Taxonomy, TaxonomyError,
+    Observation, Stream, StreamPlace, Support, Task, TaskError, Taxonomy, TaxonomyError,
 };
 use proptest::prelude::*;
 
@@ -91,8 +91,8 @@ impl Places {
     fn note(&mut self, observation: &Observation) {
         assert_eq!(observation.number, self.0.len() as u64);
         self.0.push(match observation.place {
-            Place::Joined(found) => Some(found.category),
-            Place::Waiting(_) => None,
+            StreamPlace::Joined(found) => Some(found.category),
+            StreamPlace::Waiting(_) => None,
         });
         self.settle(&observation.settled);
     }
@@ -160,11 +160,11 @@ fn what_is_new_waits_until_enough_agree() {
     let task = world.task(std::slice::from_ref(&known));
     let mut stream = Stream::of_examples(&task, &knowledge).unwrap();
     let joined = stream.observe(&known).unwrap();
-    assert!(matches!(joined.place, Place::Joined(found) if found.category == 0 && is_likely(&found)));
+    assert!(matches!(joined.place, StreamPlace::Joined(found) if found.category == 0 && is_likely(&found)));
     for number in 1..3 {
         let waiting = stream.observe(&world.item(5)).unwrap();
         assert_eq!(waiting.number, number);
-        assert!(matches!(waiting.place, Place::Waiting(guess) if guess.score.unsure && guess.category < KNOWN));
+        assert!(matches!(waiting.place, StreamPlace::Waiting(guess) if guess.score.unsure && guess.category < KNOWN));
         assert!(waiting.settled.is_empty() && stream.review().is_empty());
     }
     for _ in 3..7 {
@@ -182,7 +182,7 @@ fn what_is_new_waits_until_enough_agree() {
     assert!(stream.waiting().is_empty() && stream.review().is_empty());
     // The next one joins at once.
     let next = stream.observe(&world.item(5)).unwrap();
-    assert!(matches!(next.place, Place::Joined(found) if found.category == KNOWN));
+    assert!(matches!(next.place, StreamPlace::Joined(found) if found.category == KNOWN));
 }
 
 #[test]
@@ -192,9 +192,13 @@ fn an_item_that_completes_a_group_joins_it_with_the_others() {
     let items: Vec<Vec<f32>> = (0..8).map(|_| world.item(7)).collect();
     let mut stream = Stream::of_examples(&world.task(&items), &knowledge).unwrap();
     let observations: Vec<Observation> = items.iter().map(|item| stream.observe(item).unwrap()).collect();
-    assert!(observations[..7].iter().all(|o| matches!(o.place, Place::Waiting(_))));
+    assert!(
+        observations[..7]
+            .iter()
+            .all(|o| matches!(o.place, StreamPlace::Waiting(_)))
+    );
     let last = &observations[7];
-    assert!(matches!(last.place, Place::Joined(found) if found.category == KNOWN));
+    assert!(matches!(last.place, StreamPlace::Joined(found) if found.category == KNOWN));
     assert_eq!(
         last.settled.iter().map(|s| s.0).collect::<Vec<_>>(),
         [0, 1, 2, 3, 4, 5, 6]
@@ -459,7 +463,7 @@ fn where_most_is_new_an_item_must_suit_better() {
     let (stream, pile, ..) = scene(0.9, 60, 17);
     let probability = |share: f64, item: &Vec<f32>| {
         let place = stream.clone().with_familiar(share).observe(item).unwrap().place;
-        let (Place::Joined(found) | Place::Waiting(found)) = place;
+        let (StreamPlace::Joined(found) | StreamPlace::Waiting(found)) = place;
         (found.category, found.score.probability.unwrap())
     };
     for item in &pile {

@@ -118,7 +118,7 @@ impl AssignmentRow<'_> {
 pub struct AssignmentWriter {
     /// What errors call the output.
     target: String,
-    encoder: Encoder,
+    encoder: RowEncoder,
     /// Whether cells of CSV that a spreadsheet would take for formulas are marked as texts.
     for_spreadsheets: bool,
 }
@@ -129,18 +129,18 @@ impl AssignmentWriter {
         let path = path.as_ref();
         Self::start(
             path.display().to_string(),
-            Output::File(AtomicFile::create_own(path)?),
+            AssignmentOutput::File(AtomicFile::create_own(path)?),
             format,
         )
     }
 
     /// Writes onto a stream; `name` is what errors call it, as "the standard output".
     pub fn new(out: Box<dyn Write + Send>, name: impl Into<String>, format: Format) -> Result<Self, DataError> {
-        Self::start(name.into(), Output::Stream(out), format)
+        Self::start(name.into(), AssignmentOutput::Stream(out), format)
     }
 
-    fn start(target: String, out: Output, format: Format) -> Result<Self, DataError> {
-        match Encoder::start(out, format) {
+    fn start(target: String, out: AssignmentOutput, format: Format) -> Result<Self, DataError> {
+        match RowEncoder::start(out, format) {
             Ok(encoder) => Ok(Self {
                 target,
                 encoder,
@@ -161,7 +161,7 @@ impl AssignmentWriter {
 
     /// Writes where one item went.
     pub fn write(&mut self, row: &AssignmentRow) -> Result<(), DataError> {
-        let marked = self.for_spreadsheets && matches!(self.encoder, Encoder::Csv(_));
+        let marked = self.for_spreadsheets && matches!(self.encoder, RowEncoder::Csv(_));
         let [id, category] = [row.id, row.category].map(|cell| match marked && is_formula(cell) {
             true => Cow::Owned(format!("'{cell}")),
             false => Cow::Borrowed(cell),
@@ -177,9 +177,9 @@ impl AssignmentWriter {
     /// Hands on what was written so far, for whoever reads it meanwhile. Of Parquet nothing can be read before its end.
     pub fn flush(&mut self) -> Result<(), DataError> {
         let flushed = match &mut self.encoder {
-            Encoder::Csv(writer) => writer.flush(),
-            Encoder::Jsonl(out) => out.flush(),
-            Encoder::Parquet(_) => Ok(()),
+            RowEncoder::Csv(writer) => writer.flush(),
+            RowEncoder::Jsonl(out) => out.flush(),
+            RowEncoder::Parquet(_) => Ok(()),
         };
         flushed.map_err(|e| DataError::write(&self.target, e))
     }
@@ -187,8 +187,8 @@ impl AssignmentWriter {
     /// Writes what is still held back and, when writing into a file, lets it appear.
     pub fn finish(self) -> Result<(), DataError> {
         match self.encoder.finish().map_err(|e| DataError::write(&self.target, e))? {
-            Output::File(file) => Ok(file.commit()?),
-            Output::Stream(mut out) => out.flush().map_err(|e| DataError::write(&self.target, e)),
+            AssignmentOutput::File(file) => Ok(file.commit()?),
+            AssignmentOutput::Stream(mut out) => out.flush().map_err(|e| DataError::write(&self.target, e)),
         }
     }
 }
@@ -199,58 +199,58 @@ fn is_formula(cell: &str) -> bool {
 }
 
 /// Where the bytes go.
-enum Output {
+enum AssignmentOutput {
     Stream(Box<dyn Write + Send>),
     File(AtomicFile),
 }
 
-impl Write for Output {
+impl Write for AssignmentOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Output::Stream(out) => out.write(bytes),
-            Output::File(out) => out.write(bytes),
+            AssignmentOutput::Stream(out) => out.write(bytes),
+            AssignmentOutput::File(out) => out.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Output::Stream(out) => out.flush(),
-            Output::File(out) => out.flush(),
+            AssignmentOutput::Stream(out) => out.flush(),
+            AssignmentOutput::File(out) => out.flush(),
         }
     }
 }
 
 /// How an assignment becomes bytes.
-enum Encoder {
-    Csv(Box<csv::Writer<Output>>),
-    Jsonl(Output),
+enum RowEncoder {
+    Csv(Box<csv::Writer<AssignmentOutput>>),
+    Jsonl(AssignmentOutput),
     Parquet(Box<ParquetEncoder>),
 }
 
-impl Encoder {
-    fn start(out: Output, format: Format) -> io::Result<Self> {
+impl RowEncoder {
+    fn start(out: AssignmentOutput, format: Format) -> io::Result<Self> {
         Ok(match format {
             Format::Csv => {
                 let mut writer = csv::Writer::from_writer(out);
                 writer.write_record(COLUMNS).map_err(from_csv)?;
-                Encoder::Csv(Box::new(writer))
+                RowEncoder::Csv(Box::new(writer))
             }
-            Format::Jsonl => Encoder::Jsonl(out),
-            Format::Parquet => Encoder::Parquet(Box::new(ParquetEncoder::start(out)?)),
+            Format::Jsonl => RowEncoder::Jsonl(out),
+            Format::Parquet => RowEncoder::Parquet(Box::new(ParquetEncoder::start(out)?)),
         })
     }
 
     fn write(&mut self, row: &AssignmentRow) -> io::Result<()> {
         match self {
-            Encoder::Csv(writer) => {
+            RowEncoder::Csv(writer) => {
                 let cells = row.cells();
                 writer
                     .write_record(cells.iter().map(|cell| cell.as_bytes()))
                     .map_err(from_csv)
             }
-            Encoder::Jsonl(out) => {
+            RowEncoder::Jsonl(out) => {
                 let score = row.score;
-                let names = Names {
+                let names = JsonNames {
                     id: row.id,
                     category: row.category,
                     kind: row.kind(),
@@ -268,28 +268,28 @@ impl Encoder {
                 );
                 out.write_all(line.as_bytes())
             }
-            Encoder::Parquet(encoder) => encoder.write(row),
+            RowEncoder::Parquet(encoder) => encoder.write(row),
         }
     }
 
-    fn finish(self) -> io::Result<Output> {
+    fn finish(self) -> io::Result<AssignmentOutput> {
         match self {
-            Encoder::Csv(writer) => writer.into_inner().map_err(|e| e.into_error()),
-            Encoder::Jsonl(out) => Ok(out),
-            Encoder::Parquet(encoder) => encoder.finish(),
+            RowEncoder::Csv(writer) => writer.into_inner().map_err(|e| e.into_error()),
+            RowEncoder::Jsonl(out) => Ok(out),
+            RowEncoder::Parquet(encoder) => encoder.finish(),
         }
     }
 }
 
 /// The texts of a line of JSON.
 #[derive(Serialize)]
-struct Names<'a> {
+struct JsonNames<'a> {
     id: &'a str,
     category: &'a str,
     kind: &'a str,
 }
 
-impl Names<'_> {
+impl JsonNames<'_> {
     fn to_json(&self) -> io::Result<String> {
         serde_json::to_string(self).map_err(io::Error::from)
     }
@@ -306,12 +306,12 @@ pub(crate) fn decimals(value: f32) -> String {
 
 /// Gathers columns and writes them in batches.
 struct ParquetEncoder {
-    writer: ArrowWriter<Output>,
-    columns: Columns,
+    writer: ArrowWriter<AssignmentOutput>,
+    columns: ParquetColumns,
 }
 
 #[derive(Default)]
-struct Columns {
+struct ParquetColumns {
     id: StringBuilder,
     category: StringBuilder,
     kind: StringBuilder,
@@ -322,7 +322,7 @@ struct Columns {
     rows: usize,
 }
 
-impl Columns {
+impl ParquetColumns {
     /// The rows gathered so far, which are then forgotten.
     fn take(&mut self) -> io::Result<RecordBatch> {
         self.rows = 0;
@@ -342,8 +342,8 @@ impl Columns {
 }
 
 impl ParquetEncoder {
-    fn start(out: Output) -> io::Result<Self> {
-        let mut columns = Columns::default();
+    fn start(out: AssignmentOutput) -> io::Result<Self> {
+        let mut columns = ParquetColumns::default();
         let schema = columns.take()?.schema();
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let writer = ArrowWriter::try_new(out, schema, Some(properties)).map_err(into_io)?;
@@ -366,7 +366,7 @@ impl ParquetEncoder {
         Ok(())
     }
 
-    fn finish(mut self) -> io::Result<Output> {
+    fn finish(mut self) -> io::Result<AssignmentOutput> {
         if self.columns.rows > 0 {
             self.writer.write(&self.columns.take()?).map_err(into_io)?;
         }
@@ -374,7 +374,7 @@ impl ParquetEncoder {
         self.writer.finish().map_err(into_io)?;
         Ok(std::mem::replace(
             self.writer.inner_mut(),
-            Output::Stream(Box::new(io::sink())),
+            AssignmentOutput::Stream(Box::new(io::sink())),
         ))
     }
 }

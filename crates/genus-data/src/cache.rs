@@ -62,9 +62,9 @@ pub struct FeatureCache {
     encoder: String,
     dim: usize,
     /// The segments that were there on opening.
-    segments: Vec<Found>,
+    segments: Vec<StoredSegment>,
     index: RwLock<HashMap<[u8; KEY], Location>>,
-    own: Mutex<Own>,
+    own: Mutex<OwnSegment>,
 }
 
 /// Where a record is.
@@ -78,7 +78,7 @@ enum Location {
 
 /// What this process adds.
 #[derive(Default)]
-struct Own {
+struct OwnSegment {
     /// Made with the first record.
     segment: Option<Segment>,
     /// Records in the file.
@@ -153,7 +153,7 @@ impl FeatureCache {
                 index.insert(key, Location::Found { segment, record });
             });
             let open = (self.segments.len() < KEPT_OPEN).then_some(segment);
-            self.segments.push(Found { path, open });
+            self.segments.push(StoredSegment { path, open });
         }
         self.index = RwLock::new(index);
         Ok(true)
@@ -261,7 +261,7 @@ impl FeatureCache {
         Ok(())
     }
 
-    fn own(&self) -> MutexGuard<'_, Own> {
+    fn own(&self) -> MutexGuard<'_, OwnSegment> {
         // After a panic elsewhere the records are still whole or fail their checksum.
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -291,7 +291,7 @@ impl FeatureCache {
 
     /// Appends what is pending to this process's segment. What cannot be written is forgotten, so that a full disk does
     /// not fill the memory as well.
-    fn write_pending(&self, own: &mut Own) -> Result<(), DataError> {
+    fn write_pending(&self, own: &mut OwnSegment) -> Result<(), DataError> {
         if own.pending.is_empty() {
             return Ok(());
         }
@@ -311,7 +311,7 @@ impl FeatureCache {
         written
     }
 
-    fn append(&self, own: &mut Own) -> Result<(), DataError> {
+    fn append(&self, own: &mut OwnSegment) -> Result<(), DataError> {
         let failed = |e| DataError::write(self.folder.display(), e);
         if own.segment.is_none() {
             // The cache may have been cleared since it was opened.
@@ -353,13 +353,13 @@ pub fn default_root() -> Option<PathBuf> {
 }
 
 /// A segment that was there on opening.
-struct Found {
+struct StoredSegment {
     path: PathBuf,
     /// None of more than a few, which are opened when they are read.
     open: Option<Segment>,
 }
 
-impl Found {
+impl StoredSegment {
     fn read(&self, record: u64, into: &mut [u8]) -> io::Result<()> {
         match &self.open {
             Some(segment) => segment.read(record, into),

@@ -40,7 +40,7 @@ pub struct CalibrationOrigin {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Text {
+struct CalibrationText {
     format: String,
     features: usize,
     source: String,
@@ -107,7 +107,7 @@ pub fn calibration_fingerprint(calibration: &Calibration) -> String {
 /// A calibration as the bytes of its file.
 pub fn to_bytes(calibration: &Calibration, made: &CalibrationOrigin) -> io::Result<Vec<u8>> {
     let parts = calibration.to_parts();
-    let text = Text {
+    let text = CalibrationText {
         format: FORMAT.to_owned(),
         features: parts.mean.len(),
         source: parts.source.to_string(),
@@ -159,13 +159,13 @@ pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<(Calibration, Calibration
     let whole = whole.ok_or_else(|| not_one(path, &"it holds other tensors"))?;
     let tensors = SafeTensors::deserialize(bytes).map_err(|e| damaged(&e))?;
     let (text, mark) = whole.split_at(whole.rfind(MARK).unwrap_or(whole.len()));
-    let Format { format } = toml::from_str(text).map_err(|e| damaged(&e))?;
+    let FormatLine { format } = toml::from_str(text).map_err(|e| damaged(&e))?;
     // A newer format may differ in all that follows.
     if format != FORMAT {
         let problem = format!("its format is `{format}`, and this version reads `{FORMAT}`");
         return Err(malformed(path, problem));
     }
-    let file: Text = toml::from_str(text).map_err(|e| damaged(&e))?;
+    let file: CalibrationText = toml::from_str(text).map_err(|e| damaged(&e))?;
     let count = match tensors.tensor(FACTORS) {
         Ok(factors) => factors.shape().first().copied().unwrap_or(0),
         Err(e) => return Err(damaged(&e)),
@@ -218,7 +218,7 @@ pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<(Calibration, Calibration
 
 /// The line of the text that says how to read the others.
 #[derive(Deserialize)]
-struct Format {
+struct FormatLine {
     format: String,
 }
 

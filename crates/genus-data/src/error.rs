@@ -11,18 +11,18 @@ use crate::table::ColumnProblem;
 
 /// Where in a file something stands, counted from one as editors and people do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum FilePosition {
     /// A row of a binary file.
     Row(u64),
     /// A line of a text file; the header of a CSV file is line 1.
     Line(u64),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FilePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Row(n) => write!(f, "row {n}"),
-            Place::Line(n) => write!(f, "line {n}"),
+            FilePosition::Row(n) => write!(f, "row {n}"),
+            FilePosition::Line(n) => write!(f, "line {n}"),
         }
     }
 }
@@ -69,7 +69,7 @@ pub enum DataError {
         /// The file.
         path: PathBuf,
         /// The row.
-        place: Place,
+        place: FilePosition,
         /// What is wrong and what to do about it.
         problem: String,
     },
@@ -108,7 +108,7 @@ pub enum DataError {
         /// The file.
         path: PathBuf,
         /// The row.
-        place: Place,
+        place: FilePosition,
         /// The number of features of the rows before.
         expected: usize,
         /// The number of features of this row.
@@ -124,7 +124,7 @@ pub enum DataError {
         /// The file.
         path: PathBuf,
         /// The row.
-        place: Place,
+        place: FilePosition,
         /// The item's id.
         id: String,
         /// The column, by name or number.
@@ -142,7 +142,7 @@ pub enum DataError {
         /// The file.
         path: PathBuf,
         /// The row.
-        place: Place,
+        place: FilePosition,
         /// The item's id.
         id: String,
     },
@@ -157,9 +157,9 @@ pub enum DataError {
         /// The id.
         id: String,
         /// The row that has it first.
-        first: Place,
+        first: FilePosition,
         /// The row that has it again.
-        second: Place,
+        second: FilePosition,
     },
     /// A label that indexes no class.
     #[error(
@@ -172,7 +172,7 @@ pub enum DataError {
         /// The file.
         path: PathBuf,
         /// The row.
-        place: Place,
+        place: FilePosition,
         /// The label.
         label: i128,
         /// The number of classes.

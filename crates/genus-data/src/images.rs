@@ -133,7 +133,7 @@ fn walk_counting_texts(root: &Path) -> Result<(ImageList, u64), DataError> {
         source,
     };
     let (mut list, mut texts) = (ImageList::default(), 0);
-    let first = Folder::open(root, &mut list.skipped).map_err(failed)?;
+    let first = FolderWalk::open(root, &mut list.skipped).map_err(failed)?;
     let mut ids = HashSet::new();
     // The folders from the root down to where the walk is.
     let mut branch = vec![first];
@@ -156,7 +156,7 @@ fn walk_counting_texts(root: &Path) -> Result<(ImageList, u64), DataError> {
             }
         };
         if found.is_dir() {
-            match Folder::open(&entry, &mut list.skipped) {
+            match FolderWalk::open(&entry, &mut list.skipped) {
                 Ok(below) if branch.iter().any(|above| above.canonical == below.canonical) => {
                     let reason = "the link leads back to a folder that it is in".to_owned();
                     list.skipped.push((entry, reason));
@@ -183,14 +183,14 @@ fn walk_counting_texts(root: &Path) -> Result<(ImageList, u64), DataError> {
 }
 
 /// A folder being walked.
-struct Folder {
+struct FolderWalk {
     /// Its one true name, by which it is known again.
     canonical: PathBuf,
     /// What is left of its entries, sorted.
     entries: vec::IntoIter<PathBuf>,
 }
 
-impl Folder {
+impl FolderWalk {
     fn open(path: &Path, skipped: &mut Vec<(PathBuf, String)>) -> io::Result<Self> {
         let canonical = fs::canonicalize(path)?;
         let mut entries = Vec::new();

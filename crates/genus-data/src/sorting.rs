@@ -70,7 +70,7 @@ impl SortedItem {
 
 /// What a sorted file is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Link {
+pub enum LinkKind {
     /// A symbolic link: it takes no space, and breaks when the file moves.
     #[default]
     Sym,
@@ -80,26 +80,26 @@ pub enum Link {
     Copy,
 }
 
-impl Link {
+impl LinkKind {
     /// All kinds.
-    pub const ALL: [Link; 3] = [Link::Sym, Link::Hard, Link::Copy];
+    pub const ALL: [LinkKind; 3] = [LinkKind::Sym, LinkKind::Hard, LinkKind::Copy];
 }
 
-impl fmt::Display for Link {
+impl fmt::Display for LinkKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Link::Sym => "sym",
-            Link::Hard => "hard",
-            Link::Copy => "copy",
+            LinkKind::Sym => "sym",
+            LinkKind::Hard => "hard",
+            LinkKind::Copy => "copy",
         })
     }
 }
 
-impl FromStr for Link {
+impl FromStr for LinkKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Link::ALL.into_iter().find(|link| link.to_string() == text);
+        let found = LinkKind::ALL.into_iter().find(|link| link.to_string() == text);
         found.ok_or_else(|| "one of sym, hard, copy".to_owned())
     }
 }
@@ -156,7 +156,7 @@ pub enum SortError {
         /// What the operating system said.
         source: io::Error,
         /// What it should have been; `None` is a folder.
-        link: Option<Link>,
+        link: Option<LinkKind>,
     },
     /// A file that cannot be looked at.
     #[error("cannot look at {}: {source}", path.display())]
@@ -175,13 +175,13 @@ pub enum SortError {
 #[derive(Debug)]
 pub struct Sorting {
     folder: PathBuf,
-    link: Link,
+    link: LinkKind,
     /// In the order of the items.
-    entries: Vec<Entry>,
+    entries: Vec<SortedFile>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct SortedFile {
     /// The file by its one true name.
     source: PathBuf,
     /// The place below the folder, with slashes on every system.
@@ -195,17 +195,17 @@ impl Sorting {
     ///
     /// Known classes have folders of their names, new groups of theirs, and unsure items are in `unsure/`, each in a folder
     /// of its best guess. A name that no system takes as that of a folder is changed as little as possible.
-    pub fn plan(folder: &Path, link: Link, items: &[SortedItem]) -> Result<Self, SortError> {
+    pub fn plan(folder: &Path, link: LinkKind, items: &[SortedItem]) -> Result<Self, SortError> {
         if fs::symlink_metadata(folder).is_ok() && !folder.is_dir() {
             return Err(SortError::Taken {
                 path: folder.to_owned(),
                 found: "no folder",
             });
         }
-        let before = Before::read(folder)?;
+        let before = EarlierFiles::read(folder)?;
         let mut entries = Vec::with_capacity(items.len());
         for (item, target) in items.iter().zip(targets(items)) {
-            let entry = Entry::check(folder, link, item, target)?;
+            let entry = SortedFile::check(folder, link, item, target)?;
             let name = entry.target.rsplit('/').next().unwrap_or_default();
             for found in before.named(name) {
                 let wanted = folder.join(&entry.target);
@@ -267,9 +267,9 @@ impl Sorting {
 
     fn make(&self, source: &Path, target: &Path) -> Result<(), SortError> {
         let made = match self.link {
-            Link::Sym => symbolic_link(source, target),
-            Link::Hard => fs::hard_link(source, target),
-            Link::Copy => return copy(source, target),
+            LinkKind::Sym => symbolic_link(source, target),
+            LinkKind::Hard => fs::hard_link(source, target),
+            LinkKind::Copy => return copy(source, target),
         };
         made.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => taken(target),
@@ -292,7 +292,7 @@ impl Sorting {
         // The folder may have to be made; it will be on the disk of the nearest one that is there.
         let absolute = std::path::absolute(&self.folder).unwrap_or_else(|_| self.folder.clone());
         let disk = absolute.ancestors().find_map(|folder| fs::metadata(folder).ok());
-        let (Link::Hard, Some(disk)) = (self.link, disk) else {
+        let (LinkKind::Hard, Some(disk)) = (self.link, disk) else {
             return Ok(());
         };
         for entry in self.entries.iter().filter(|entry| !entry.there) {
@@ -313,8 +313,8 @@ impl Sorting {
     }
 }
 
-impl Entry {
-    fn check(folder: &Path, link: Link, item: &SortedItem, target: String) -> Result<Self, SortError> {
+impl SortedFile {
+    fn check(folder: &Path, link: LinkKind, item: &SortedItem, target: String) -> Result<Self, SortError> {
         let source = fs::canonicalize(&item.path).ok().filter(|path| path.is_file());
         let Some(source) = source else {
             return Err(SortError::NoFile {
@@ -362,11 +362,11 @@ fn look<T>(path: &Path, found: io::Result<T>) -> Result<T, SortError> {
 }
 
 /// The files that a sorted folder has from before, by their names.
-struct Before {
+struct EarlierFiles {
     files: HashMap<OsString, Vec<PathBuf>>,
 }
 
-impl Before {
+impl EarlierFiles {
     fn read(folder: &Path) -> Result<Self, SortError> {
         let mut files: HashMap<OsString, Vec<PathBuf>> = HashMap::new();
         // Categories are one folder deep, and two below the unsure ones.
@@ -397,12 +397,12 @@ impl Before {
 }
 
 /// Whether a path is such a link to a file, or such a copy of it; `source` is its one true name.
-fn is_same(link: Link, source: &Path, path: &Path) -> Result<bool, SortError> {
+fn is_same(link: LinkKind, source: &Path, path: &Path) -> Result<bool, SortError> {
     let found = look(path, fs::symlink_metadata(path))?;
     Ok(match link {
-        Link::Sym => found.is_symlink() && fs::canonicalize(path).is_ok_and(|target| target == source),
-        Link::Hard => found.is_file() && is_one_file(source, path)?,
-        Link::Copy => found.is_file() && same_content(source, path)?,
+        LinkKind::Sym => found.is_symlink() && fs::canonicalize(path).is_ok_and(|target| target == source),
+        LinkKind::Hard => found.is_file() && is_one_file(source, path)?,
+        LinkKind::Copy => found.is_file() && same_content(source, path)?,
     })
 }
 
@@ -470,7 +470,7 @@ fn targets(items: &[SortedItem]) -> Vec<String> {
     for item in items {
         *count.entry(base(item).to_lowercase()).or_default() += 1;
     }
-    let mut names = Names::default();
+    let mut names = TakenNames::default();
     let own: Vec<Option<String>> = items
         .iter()
         .map(|item| {
@@ -507,7 +507,7 @@ fn targets(items: &[SortedItem]) -> Vec<String> {
 
 /// The folder of every category in a sorted folder: its name, or what comes nearest to it on every system.
 pub fn folders<'a>(categories: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, String> {
-    let mut names = Names::default();
+    let mut names = TakenNames::default();
     RESERVED.into_iter().for_each(|name| {
         names.free(name.to_owned());
     });
@@ -524,11 +524,11 @@ pub fn folders<'a>(categories: impl Iterator<Item = &'a str>) -> BTreeMap<&'a st
 
 /// Names that were given away. Some systems do not tell capitals from small letters.
 #[derive(Default)]
-struct Names {
+struct TakenNames {
     taken: HashSet<String>,
 }
 
-impl Names {
+impl TakenNames {
     /// The name, or else the name with a number before its ending.
     fn free(&mut self, wanted: String) -> String {
         if self.taken.insert(wanted.to_lowercase()) {

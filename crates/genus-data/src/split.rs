@@ -12,8 +12,8 @@ use genus_files::{MAX_TEXT, read_named};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
     path: PathBuf,
-    base: Option<Vec<Class>>,
-    novel: Vec<Class>,
+    base: Option<Vec<ClassRef>>,
+    novel: Vec<ClassRef>,
 }
 
 /// A split whose classes are all in the features.
@@ -28,16 +28,16 @@ pub struct ResolvedSplit {
 /// A class by its name or its index.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "a class must be a name or an index")]
-enum Class {
+enum ClassRef {
     Index(u64),
     Name(String),
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    base: Option<Vec<Class>>,
-    novel: Vec<Class>,
+struct SplitFile {
+    base: Option<Vec<ClassRef>>,
+    novel: Vec<ClassRef>,
 }
 
 impl Split {
@@ -52,7 +52,7 @@ impl Split {
             Err(source) => return Err(DataError::Read { path, source }),
         };
         match serde_json::from_slice(&text) {
-            Ok(File { base, novel }) => Ok(Self { path, base, novel }),
+            Ok(SplitFile { base, novel }) => Ok(Self { path, base, novel }),
             Err(e) => Err(DataError::Split {
                 path,
                 problem: format!(
@@ -70,7 +70,7 @@ impl Split {
     pub fn resolve(&self, classes: &[String], class_names: Option<&[String]>) -> Result<ResolvedSplit, DataError> {
         let in_features: HashSet<&str> = classes.iter().map(String::as_str).collect();
         let mut listed = HashSet::new();
-        let mut resolve = |list: &[Class]| -> Result<Vec<String>, DataError> {
+        let mut resolve = |list: &[ClassRef]| -> Result<Vec<String>, DataError> {
             let mut names = Vec::with_capacity(list.len());
             for class in list {
                 let name = self.name(class, class_names)?;
@@ -106,11 +106,11 @@ impl Split {
         Ok(ResolvedSplit { base, novel })
     }
 
-    fn name(&self, class: &Class, class_names: Option<&[String]>) -> Result<String, DataError> {
+    fn name(&self, class: &ClassRef, class_names: Option<&[String]>) -> Result<String, DataError> {
         match (class, class_names) {
-            (Class::Name(name), _) => Ok(name.clone()),
-            (Class::Index(index), None) => Ok(index.to_string()),
-            (Class::Index(index), Some(names)) => {
+            (ClassRef::Name(name), _) => Ok(name.clone()),
+            (ClassRef::Index(index), None) => Ok(index.to_string()),
+            (ClassRef::Index(index), Some(names)) => {
                 let name = usize::try_from(*index).ok().and_then(|index| names.get(index));
                 name.cloned().ok_or_else(|| {
                     self.refuse(format!(

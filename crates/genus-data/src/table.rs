@@ -1,6 +1,6 @@
 //! Feature files: rows of id, label and features, read block by block.
 //!
-//! One submodule a format gives raw [`Block`]s; what every row must satisfy is checked here, in one place for all of
+//! One submodule a format gives raw [`RowBlock`]s; what every row must satisfy is checked here, in one place for all of
 //! them.
 
 mod arrays;
@@ -34,15 +34,15 @@ use std::path::Path;
 
 use genus_core::{FeatureError, Features};
 
-use crate::error::{DataError, Place};
+use crate::error::{DataError, FilePosition};
 pub use batch::panic_is_caught;
 pub use cells::for_each_cell;
 pub use columns::{ColumnProblem, ColumnRole, TableOptions, nearest};
 pub use encoder::same_encoder;
 pub use format::{ParseTableFormatError, TableFormat};
 use genus_files::refuse_device;
-use limits::{Growth, check_features};
-use source::{Block, Origin, Source};
+use limits::{MemoryGrowth, check_features};
+use source::{FileOrigin, RowBlock, TableSource};
 pub use writer::FeatureWriter;
 
 /// How many ids [`TableReader`] remembers to find duplicates: enough for most files, at some 40 MB.
@@ -122,7 +122,7 @@ pub fn read_table_with(path: impl AsRef<Path>, options: &TableOptions) -> Result
     // Which is a claim: it is held against the limit before there is room made for it.
     if let Some(rows) = reader.rows() {
         let values = rows.saturating_mul(reader.dim() as u64);
-        Growth::of(&reader.origin).add_values(&reader.origin, values)?;
+        MemoryGrowth::of(&reader.origin).add_values(&reader.origin, values)?;
     }
     let class_names = reader.class_names().map(<[_]>::to_vec);
     let encoder = reader.encoder().map(str::to_owned);
@@ -160,12 +160,12 @@ pub fn read_table_with(path: impl AsRef<Path>, options: &TableOptions) -> Result
 /// Blocks of some ten megabytes are fastest: larger ones are new memory each time, which costs more than reading into
 /// it.
 pub struct TableReader {
-    origin: Origin,
-    source: Box<dyn Source>,
+    origin: FileOrigin,
+    source: Box<dyn TableSource>,
     options: TableOptions,
     rows_read: u64,
     seen: SeenIds,
-    growth: Growth,
+    growth: MemoryGrowth,
     finished: bool,
 }
 
@@ -179,7 +179,7 @@ impl TableReader {
     /// text; its blocks end where the next row is not at hand.
     pub fn open_with(path: impl AsRef<Path>, options: &TableOptions) -> Result<Self, DataError> {
         let path = path.as_ref();
-        let origin = Origin::new(path).called(options.called.as_deref());
+        let origin = FileOrigin::new(path).called(options.called.as_deref());
         let format = match TableFormat::of(path).or(options.format) {
             Some(format) if format.is_text() || !origin.is_standard_input() => format,
             // A directory of any name is better called that, and what is not there, missing.
@@ -216,7 +216,7 @@ impl TableReader {
         }
         check_features(&origin, source.dim() as u64)?;
         Ok(Self {
-            growth: Growth::of(&origin),
+            growth: MemoryGrowth::of(&origin),
             origin,
             source,
             options: options.clone(),
@@ -272,8 +272,8 @@ impl TableReader {
     }
 
     /// Turns a raw block into rows that keep the promises of [`Table`].
-    fn check(&mut self, block: Block) -> Result<Table, DataError> {
-        let Block {
+    fn check(&mut self, block: RowBlock) -> Result<Table, DataError> {
+        let RowBlock {
             values,
             ids,
             mut labels,
@@ -290,7 +290,9 @@ impl TableReader {
         let place = |row: usize| {
             lines
                 .get(row)
-                .map_or(Place::Row(first + row as u64 + 1), |&line| Place::Line(line))
+                .map_or(FilePosition::Row(first + row as u64 + 1), |&line| {
+                    FilePosition::Line(line)
+                })
         };
 
         if let Some(ids) = &ids {
@@ -334,7 +336,7 @@ impl TableReader {
         Ok(Table { ids, labels, features })
     }
 
-    fn not_finite(&self, values: &[f32], place: Place, id: &str) -> DataError {
+    fn not_finite(&self, values: &[f32], place: FilePosition, id: &str) -> DataError {
         let column = values.iter().position(|v| !v.is_finite()).unwrap_or_default();
         DataError::NotFinite {
             path: self.origin.path.clone(),
@@ -381,7 +383,7 @@ fn largest_magnitude(row: &[f32]) -> Magnitude {
 /// The ids met so far, as 64-bit fingerprints: two different ids among a million share one with a probability of
 /// 3·10⁻⁸.
 struct SeenIds {
-    places: HashMap<u64, Place>,
+    places: HashMap<u64, FilePosition>,
     limit: usize,
 }
 
@@ -394,7 +396,7 @@ impl SeenIds {
     }
 
     /// Where the id was met before; remembers it otherwise.
-    fn first_place(&mut self, id: &str, place: Place) -> Option<Place> {
+    fn first_place(&mut self, id: &str, place: FilePosition) -> Option<FilePosition> {
         let mut hasher = DefaultHasher::new();
         id.hash(&mut hasher);
         let full = self.places.len() >= self.limit;

@@ -26,7 +26,7 @@ use crate::items::KnownItems;
 use crate::table::{Table, read_table};
 use genus_files::{MAX_TENSORS, MAX_TEXT, read_whole};
 
-pub use folder::{Beside, TaxonomyFolder};
+pub use folder::{SideFile, TaxonomyFolder};
 
 const FORMAT: &str = "genus taxonomy 1";
 /// The format of a taxonomy with a calibration, in whose space the centres are.
@@ -89,7 +89,7 @@ pub struct Growing {
 }
 
 #[derive(Serialize, Deserialize)]
-struct File {
+struct TaxonomyText {
     format: String,
     features: usize,
     /// The centres this file belongs to, so that halves of two taxonomies are not taken for one.
@@ -104,12 +104,12 @@ struct File {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     beside: BTreeMap<String, String>,
     made: Origin,
-    category: Vec<Entry>,
+    category: Vec<CategoryText>,
 }
 
 /// Whether a file belongs to a taxonomy.
 #[derive(Clone, Copy, PartialEq)]
-enum Belongs<'a> {
+enum FileMembership<'a> {
     No,
     /// It does, with this mark.
     Marked(&'a str),
@@ -117,8 +117,8 @@ enum Belongs<'a> {
     Unmarked,
 }
 
-impl File {
-    fn belongs(&self, name: &str) -> Belongs<'_> {
+impl TaxonomyText {
+    fn belongs(&self, name: &str) -> FileMembership<'_> {
         let mark = match name {
             CENTRES => Some(&self.centres),
             CALIBRATION => self.calibration.as_ref(),
@@ -126,15 +126,15 @@ impl File {
         };
         let is_unmarked = self.beside.is_empty() && self.made.growing.is_some() && [WAITING, JOINED].contains(&name);
         match mark {
-            Some(mark) => Belongs::Marked(mark),
-            None if is_unmarked => Belongs::Unmarked,
-            None => Belongs::No,
+            Some(mark) => FileMembership::Marked(mark),
+            None if is_unmarked => FileMembership::Unmarked,
+            None => FileMembership::No,
         }
     }
 }
 
 #[derive(Serialize, Deserialize)]
-struct Entry {
+struct CategoryText {
     name: String,
     kind: String,
     items: u64,
@@ -154,7 +154,7 @@ pub fn write_taxonomy(folder: impl AsRef<Path>, taxonomy: &Taxonomy, made: &Orig
 type Named = Vec<(&'static str, Vec<u8>)>;
 
 /// A taxonomy as its files: `taxonomy.toml`, without what a growing one has besides, and the bytes of the others.
-fn to_files(folder: &Path, taxonomy: &Taxonomy, made: &Origin) -> Result<(File, Named), DataError> {
+fn to_files(folder: &Path, taxonomy: &Taxonomy, made: &Origin) -> Result<(TaxonomyText, Named), DataError> {
     let centres = taxonomy.centres();
     let bytes: Vec<u8> = centres.values().iter().flat_map(|v| v.to_le_bytes()).collect();
     let unwritable = |name, source| DataError::write(folder.join(name).display(), source);
@@ -167,7 +167,7 @@ fn to_files(folder: &Path, taxonomy: &Taxonomy, made: &Origin) -> Result<(File, 
         .transpose()
         .map_err(|e| unwritable(CALIBRATION, e))?;
     let members = taxonomy.members();
-    let file = File {
+    let file = TaxonomyText {
         format: calibration.as_ref().map_or(FORMAT, |_| CALIBRATED).to_owned(),
         features: centres.dim(),
         centres: fingerprint(&tensor),
@@ -179,7 +179,7 @@ fn to_files(folder: &Path, taxonomy: &Taxonomy, made: &Origin) -> Result<(File, 
             .entries()
             .iter()
             .enumerate()
-            .map(|(at, entry)| Entry {
+            .map(|(at, entry)| CategoryText {
                 name: entry.name.clone(),
                 kind: entry.kind.to_string(),
                 items: entry.items,
@@ -234,7 +234,7 @@ pub fn read_growing(folder: impl AsRef<Path>) -> Result<GrowingTaxonomy, DataErr
     let folder = folder.as_ref();
     read_settled(folder, |file| {
         let items = match file.belongs(ITEMS) {
-            Belongs::Marked(mark) => {
+            FileMembership::Marked(mark) => {
                 let (path, bytes) = read_belonging(folder, ITEMS, mark)?;
                 KnownItems::from_bytes(&path, &bytes, file.category.len())?
             }
@@ -251,13 +251,13 @@ pub fn read_growing(folder: impl AsRef<Path>) -> Result<GrowingTaxonomy, DataErr
 }
 
 /// The items that wait.
-fn read_waiting(folder: &Path, file: &File) -> Result<Option<Table>, DataError> {
+fn read_waiting(folder: &Path, file: &TaxonomyText) -> Result<Option<Table>, DataError> {
     let count = file.made.growing.map_or(0, |growing| growing.waiting);
     if count == 0 {
         return Ok(None);
     }
     let table = match file.belongs(WAITING) {
-        Belongs::Marked(mark) => {
+        FileMembership::Marked(mark) => {
             let (path, _) = read_belonging(folder, WAITING, mark)?;
             let table = read_table(path)?.table;
             // It may have been replaced when it was read.
@@ -279,7 +279,7 @@ fn read_waiting(folder: &Path, file: &File) -> Result<Option<Table>, DataError> 
 
 /// Reads what belongs to the `taxonomy.toml` of a folder. What does not come out right is read again, as another process may
 /// have changed the folder meanwhile; what fails twice with the same `taxonomy.toml` is damaged.
-fn read_settled<T>(folder: &Path, read: impl Fn(File) -> Result<T, DataError>) -> Result<T, DataError> {
+fn read_settled<T>(folder: &Path, read: impl Fn(TaxonomyText) -> Result<T, DataError>) -> Result<T, DataError> {
     let path = folder.join(TOML);
     let mut failed_with = None;
     for _ in 1..TRIES {
@@ -295,9 +295,9 @@ fn read_settled<T>(folder: &Path, read: impl Fn(File) -> Result<T, DataError>) -
     parse(&path, &read_named(&path, MAX_TEXT)?).and_then(read)
 }
 
-fn parse(path: &Path, bytes: &[u8]) -> Result<File, DataError> {
+fn parse(path: &Path, bytes: &[u8]) -> Result<TaxonomyText, DataError> {
     let text = std::str::from_utf8(bytes).map_err(|e| wrong(path, e.to_string()))?;
-    let file: File = toml::from_str(text).map_err(|e| wrong(path, e.to_string()))?;
+    let file: TaxonomyText = toml::from_str(text).map_err(|e| wrong(path, e.to_string()))?;
     if ![FORMAT, CALIBRATED].contains(&file.format.as_str()) {
         let problem = format!(
             "its format is `{}`, and this version reads `{FORMAT}` and `{CALIBRATED}`",
@@ -332,7 +332,7 @@ fn wrong(path: &Path, problem: String) -> DataError {
 }
 
 /// The taxonomy that a `taxonomy.toml` and the files that belong to it are.
-fn assemble(folder: &Path, file: File) -> Result<(Taxonomy, Origin), DataError> {
+fn assemble(folder: &Path, file: TaxonomyText) -> Result<(Taxonomy, Origin), DataError> {
     let toml_path = folder.join(TOML);
     let (centres_path, bytes) = read_belonging(folder, CENTRES, &file.centres)?;
     let tensors = SafeTensors::deserialize(&bytes).map_err(|e| wrong(&centres_path, e.to_string()))?;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{assert_mentions, golden, message, npy, npy_f32, refusal};
-use genus_data::{DataError, Place, read_table};
+use genus_data::{DataError, FilePosition, read_table};
 
 fn refused_golden(name: &str) -> String {
     message(read_table(golden(name)), name)
@@ -69,7 +69,7 @@ fn rows_of_different_length_are_refused() {
             expected: 2,
             found: 3,
             ..
-        }) => assert_eq!(place, Place::Line(2)),
+        }) => assert_eq!(place, FilePosition::Line(2)),
         other => panic!("{other:?}"),
     }
     assert_mentions(&refusal("f.csv", "embedding\n1 2\n1\n"), &["line 3", "1 features", "2"]);

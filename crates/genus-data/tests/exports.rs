@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use genus_core::{Kind, Score};
-use genus_data::{Export, ExportError, Exported, Link, SortedItem, Sorting};
+use genus_data::{Export, ExportError, Exported, LinkKind, SortedItem, Sorting};
 use serde_json::{Value, json};
 
 fn item(folder: &Path, id: &str, category: &str, kind: Kind, probability: Option<f32>) -> SortedItem {
@@ -118,7 +118,7 @@ fn fiftyone_gets_labels_by_absolute_path() {
 fn hugging_face_gets_a_table_in_the_sorted_folder() {
     let folder = tempfile::tempdir().unwrap();
     let (items, sorted) = (items(folder.path()), folder.path().join("sorted"));
-    let sorting = || Sorting::plan(&sorted, Link::Sym, &items).unwrap();
+    let sorting = || Sorting::plan(&sorted, LinkKind::Sym, &items).unwrap();
     let exported = Exported::imagefolder(&sorting(), &items).unwrap();
     sorting().run(|| {}).unwrap();
     exported.write().unwrap();
@@ -163,7 +163,7 @@ fn a_path_that_is_not_text_is_named() {
             "{error}"
         );
     }
-    let sorting = Sorting::plan(&folder.path().join("sorted"), Link::Sym, &items).unwrap();
+    let sorting = Sorting::plan(&folder.path().join("sorted"), LinkKind::Sym, &items).unwrap();
     assert!(Exported::imagefolder(&sorting, &items).is_ok());
 }
 
@@ -176,8 +176,8 @@ fn exports_have_names() {
         "coco".parse::<Export>(),
         Err("one of label-studio, fiftyone, imagefolder".into())
     );
-    for link in Link::ALL {
+    for link in LinkKind::ALL {
         assert_eq!(link.to_string().parse(), Ok(link));
     }
-    assert_eq!("move".parse::<Link>(), Err("one of sym, hard, copy".into()));
+    assert_eq!("move".parse::<LinkKind>(), Err("one of sym, hard, copy".into()));
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use genus_core::{Kind, Score};
-use genus_data::{Link, SortError, SortedItem, Sorting};
+use genus_data::{LinkKind, SortError, SortedItem, Sorting};
 use proptest::prelude::*;
 
 /// A temporary folder with files.
@@ -33,11 +33,11 @@ impl Disk {
         item(id, path, category)
     }
 
-    fn plan(&self, link: Link, items: &[SortedItem]) -> Result<Sorting, SortError> {
+    fn plan(&self, link: LinkKind, items: &[SortedItem]) -> Result<Sorting, SortError> {
         Sorting::plan(&self.path("sorted"), link, items)
     }
 
-    fn sort(&self, link: Link, items: &[SortedItem]) {
+    fn sort(&self, link: LinkKind, items: &[SortedItem]) {
         self.plan(link, items).unwrap().run(|| {}).unwrap();
     }
 
@@ -92,7 +92,7 @@ fn targets(sorting: &Sorting) -> Vec<&str> {
 
 #[test]
 fn every_category_has_a_folder_and_unsure_items_their_own() {
-    for link in Link::ALL {
+    for link in LinkKind::ALL {
         let disk = Disk::new();
         let items = [
             disk.item("a.jpg", "sparrow"),
@@ -121,11 +121,11 @@ fn every_category_has_a_folder_and_unsure_items_their_own() {
             disk.sorted()
         );
         let made = fs::symlink_metadata(disk.path("sorted/sparrow/a.jpg")).unwrap();
-        assert_eq!(made.is_symlink(), link == Link::Sym);
+        assert_eq!(made.is_symlink(), link == LinkKind::Sym);
         // A change of the file shows through a link and not through a copy.
         fs::write(disk.path("photos/a.jpg"), "changed").unwrap();
         let seen = fs::read_to_string(disk.path("sorted/sparrow/a.jpg")).unwrap();
-        assert_eq!(seen, if link == Link::Copy { "a.jpg" } else { "changed" });
+        assert_eq!(seen, if link == LinkKind::Copy { "a.jpg" } else { "changed" });
     }
 }
 
@@ -166,7 +166,7 @@ fn names_of_categories_become_names_of_folders() {
         .enumerate()
         .map(|(at, name)| disk.item(&format!("{at}.jpg"), name))
         .collect();
-    let sorting = disk.plan(Link::Sym, &items).unwrap();
+    let sorting = disk.plan(LinkKind::Sym, &items).unwrap();
     let folders: Vec<&str> = targets(&sorting)
         .iter()
         .map(|target| target.split_once('/').unwrap().0)
@@ -214,7 +214,7 @@ fn files_of_one_name_keep_apart_whatever_their_category() {
         ]
     };
     let first = items("new-1");
-    let sorting = disk.plan(Link::Sym, &first).unwrap();
+    let sorting = disk.plan(LinkKind::Sym, &first).unwrap();
     let names = |sorting: &Sorting| -> Vec<String> {
         sorting
             .targets()
@@ -233,12 +233,12 @@ fn files_of_one_name_keep_apart_whatever_their_category() {
         ]
     );
     let elsewhere = items("another");
-    assert_eq!(names(&disk.plan(Link::Sym, &elsewhere).unwrap()), names(&sorting));
+    assert_eq!(names(&disk.plan(LinkKind::Sym, &elsewhere).unwrap()), names(&sorting));
 }
 
 #[test]
 fn the_same_run_again_changes_nothing_and_an_interrupted_one_goes_on() {
-    for link in Link::ALL {
+    for link in LinkKind::ALL {
         let disk = Disk::new();
         let items: Vec<SortedItem> = (0..6).map(|at| disk.item(&format!("{at}.jpg"), "bird")).collect();
         disk.sort(link, &items[..3]);
@@ -271,7 +271,7 @@ fn the_same_run_again_changes_nothing_and_an_interrupted_one_goes_on() {
 
 #[test]
 fn what_is_in_the_way_is_named_before_anything_is_written() {
-    for link in Link::ALL {
+    for link in LinkKind::ALL {
         let disk = Disk::new();
         let items = [
             disk.item("a.jpg", "bird"),
@@ -313,7 +313,7 @@ fn links_that_lead_elsewhere_or_nowhere_are_in_the_way_too() {
     for target in [other, disk.path("nowhere")] {
         fs::create_dir_all(disk.path("sorted/bird")).unwrap();
         std::os::unix::fs::symlink(&target, disk.path("sorted/bird/a.jpg")).unwrap();
-        for link in Link::ALL {
+        for link in LinkKind::ALL {
             let error = disk.plan(link, &items).unwrap_err();
             assert!(matches!(error, SortError::Taken { .. }), "{error}");
         }
@@ -335,7 +335,7 @@ fn nothing_is_sorted_through_a_link_below_the_folder() {
     ] {
         fs::create_dir_all(disk.path("sorted").join(link_at).parent().unwrap()).unwrap();
         symlink(disk.path("elsewhere"), disk.path("sorted").join(link_at)).unwrap();
-        for link in Link::ALL {
+        for link in LinkKind::ALL {
             let error = disk.plan(link, &items).unwrap_err();
             assert!(error.to_string().contains("is a link"), "{error}");
         }
@@ -343,13 +343,13 @@ fn nothing_is_sorted_through_a_link_below_the_folder() {
     }
     // The folder that the user names may be one.
     symlink(disk.path("elsewhere"), disk.path("sorted")).unwrap();
-    disk.sort(Link::Copy, &[disk.item("a.jpg", "bird")]);
+    disk.sort(LinkKind::Copy, &[disk.item("a.jpg", "bird")]);
     assert!(disk.path("elsewhere/bird/a.jpg").is_file());
 }
 
 #[test]
 fn a_file_that_is_sorted_already_is_not_sorted_again_elsewhere() {
-    for link in Link::ALL {
+    for link in LinkKind::ALL {
         let disk = Disk::new();
         disk.sort(link, &[disk.item("a.jpg", "bird"), unsure(disk.item("b.jpg", "bird"))]);
         let found_anew = [disk.item("a.jpg", "new-1")];
@@ -381,7 +381,7 @@ fn items_without_a_file_are_named() {
     fs::create_dir(disk.path("photos")).unwrap();
     for item in [gone, folder] {
         let error = disk
-            .plan(Link::Sym, &[disk.item("a.jpg", "bird"), item.clone()])
+            .plan(LinkKind::Sym, &[disk.item("a.jpg", "bird"), item.clone()])
             .unwrap_err();
         assert!(
             matches!(&error, SortError::NoFile { id, .. } if *id == item.id),
@@ -400,7 +400,7 @@ fn names_that_are_not_text_and_links_to_files_work() {
     let raw = disk.path("photos").join(std::ffi::OsStr::from_bytes(b"caf\xe9.jpg"));
     fs::write(&raw, "raw").unwrap();
     std::os::unix::fs::symlink(&file, disk.path("photos/link.jpg")).unwrap();
-    for (link, folder) in [(Link::Sym, "s"), (Link::Hard, "h"), (Link::Copy, "c")] {
+    for (link, folder) in [(LinkKind::Sym, "s"), (LinkKind::Hard, "h"), (LinkKind::Copy, "c")] {
         let items = [
             item("raw", raw.clone(), folder),
             item("link", disk.path("photos/link.jpg"), folder),
@@ -428,16 +428,19 @@ fn hard_links_to_another_disk_are_refused_with_a_way_out() {
     }
     let items = [disk.item("a.jpg", "bird")];
     let folder = other.path().join("deep/sorted");
-    let error = Sorting::plan(&folder, Link::Hard, &items).unwrap_err();
+    let error = Sorting::plan(&folder, LinkKind::Hard, &items).unwrap_err();
     assert!(matches!(error, SortError::OtherDisk { .. }), "{error}");
     assert!(!folder.exists());
-    Sorting::plan(&folder, Link::Copy, &items).unwrap().run(|| {}).unwrap();
+    Sorting::plan(&folder, LinkKind::Copy, &items)
+        .unwrap()
+        .run(|| {})
+        .unwrap();
     assert_eq!(fs::read_to_string(folder.join("bird/a.jpg")).unwrap(), "a.jpg");
 }
 
 #[test]
 fn what_appears_after_the_plan_is_left_alone() {
-    for link in Link::ALL {
+    for link in LinkKind::ALL {
         let disk = Disk::new();
         let sorting = disk.plan(link, &[disk.item("a.jpg", "bird")]).unwrap();
         disk.write("sorted/bird/a.jpg", "mine");
@@ -462,7 +465,7 @@ proptest! {
                 if *doubtful { unsure(item) } else { item }
             })
             .collect();
-        let sorting = disk.plan(Link::Sym, &items).unwrap();
+        let sorting = disk.plan(LinkKind::Sym, &items).unwrap();
         let places = targets(&sorting);
         let unique: BTreeSet<String> = places.iter().map(|place| place.to_lowercase()).collect();
         prop_assert_eq!(unique.len(), items.len());
@@ -477,6 +480,6 @@ proptest! {
             prop_assert_eq!(&found[*place], &item.id);
         }
         prop_assert_eq!(found.len(), items.len());
-        disk.sort(Link::Sym, &items);
+        disk.sort(LinkKind::Sym, &items);
     }
 }

@@ -1,4 +1,4 @@
-//! Tables as people have them: which columns are what, by their names or by what somebody says.
+//! Real-world tables: which columns are what, by their names or by what somebody says.
 
 mod common;
 

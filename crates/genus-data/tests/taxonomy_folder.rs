@@ -9,7 +9,7 @@ use std::path::Path;
 use common::assert_mentions;
 use genus_core::{Assignment, Features, Kind, Score, Taxonomy, TaxonomyEntry};
 use genus_data::{
-    Beside, FeatureWriter, Growing, ItemKey, KnownItem, KnownItems, Origin, TaxonomyFolder, read_growing,
+    FeatureWriter, Growing, ItemKey, KnownItem, KnownItems, Origin, SideFile, TaxonomyFolder, read_growing,
     read_taxonomy, write_taxonomy,
 };
 
@@ -65,7 +65,7 @@ fn items(count: u32, waiting: u32) -> KnownItems {
 fn grow(folder: &Path, categories: u64, count: u32, waiting: u32, joined: Option<&str>) {
     let mut open = TaxonomyFolder::open(folder).unwrap();
     if waiting > 0 {
-        let path = open.stage(Beside::Waiting);
+        let path = open.stage(SideFile::Waiting);
         let mut writer = FeatureWriter::create(path, 3, None, false).unwrap();
         for number in 0..waiting {
             writer
@@ -75,7 +75,7 @@ fn grow(folder: &Path, categories: u64, count: u32, waiting: u32, joined: Option
         writer.finish().unwrap();
     }
     if let Some(text) = joined {
-        fs::write(open.stage(Beside::Joined), text).unwrap();
+        fs::write(open.stage(SideFile::Joined), text).unwrap();
     }
     let made = Origin {
         method: "calibrated".to_owned(),

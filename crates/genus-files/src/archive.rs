@@ -19,12 +19,12 @@ const MAX_RATIO: u64 = 1100;
 /// The entries of an archive by name.
 #[derive(Debug)]
 pub struct Directory {
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<String, ArchiveEntry>,
 }
 
 /// Where an entry lies in its archive, and how.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct ArchiveEntry {
     start: u64,
     stored: u64,
     length: u64,
@@ -43,7 +43,7 @@ impl Directory {
             let (Ok(name), Some(start)) = (entry.name().map(|name| name.into_owned()), entry.data_start()) else {
                 continue;
             };
-            let located = Entry {
+            let located = ArchiveEntry {
                 start,
                 stored: entry.compressed_size(),
                 length: entry.size(),
@@ -67,13 +67,13 @@ impl Directory {
     }
 
     /// An entry by name.
-    pub fn entry(&self, name: &str) -> Result<&Entry, FormatError> {
+    pub fn entry(&self, name: &str) -> Result<&ArchiveEntry, FormatError> {
         let entry = self.entries.get(name);
         entry.ok_or_else(|| FormatError::Malformed(format!("the archive has no entry {name:?}")))
     }
 }
 
-impl Entry {
+impl ArchiveEntry {
     /// The bytes that the entry claims to have when unpacked, which are at most so many times those of the archive.
     pub fn length(&self) -> u64 {
         self.length
@@ -97,8 +97,8 @@ impl Entry {
         archive.seek(SeekFrom::Start(self.start))?;
         let raw = archive.take(stored);
         let bytes = match is_deflated {
-            true => Bytes::Deflated(DeflateDecoder::new(raw)),
-            false => Bytes::Stored(raw),
+            true => EntryBytes::Deflated(DeflateDecoder::new(raw)),
+            false => EntryBytes::Stored(raw),
         };
         Ok(EntryReader {
             // One byte more than claimed, so that an entry that goes on is noticed.
@@ -111,21 +111,21 @@ impl Entry {
 /// The bytes of an entry; reading to their end compares the checksum.
 #[derive(Debug)]
 pub struct EntryReader<R> {
-    bytes: CrcReader<io::Take<Bytes<R>>>,
+    bytes: CrcReader<io::Take<EntryBytes<R>>>,
     crc: u32,
 }
 
 #[derive(Debug)]
-enum Bytes<R> {
+enum EntryBytes<R> {
     Stored(io::Take<R>),
     Deflated(DeflateDecoder<io::Take<R>>),
 }
 
-impl<R: Read> Read for Bytes<R> {
+impl<R: Read> Read for EntryBytes<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Bytes::Stored(bytes) => bytes.read(buffer),
-            Bytes::Deflated(bytes) => bytes.read(buffer),
+            EntryBytes::Stored(bytes) => bytes.read(buffer),
+            EntryBytes::Deflated(bytes) => bytes.read(buffer),
         }
     }
 }

@@ -27,16 +27,16 @@ fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
 }
 
 /// While this is kept, no file of this process is begun and none appears; see [`discard_unfinished`].
-pub struct Discarded(#[expect(dead_code, reason = "held for its lock")] MutexGuard<'static, BTreeSet<PathBuf>>);
+pub struct DiscardGuard(#[expect(dead_code, reason = "held for its lock")] MutexGuard<'static, BTreeSet<PathBuf>>);
 
 /// Deletes the temporary file of every [`AtomicFile`] that is not committed, for a process that is about to be ended by
 /// a signal. Threads that still write are kept from beginning another as long as the result lives.
-pub fn discard_unfinished() -> Discarded {
+pub fn discard_unfinished() -> DiscardGuard {
     let mut unfinished = unfinished();
     for path in std::mem::take(&mut *unfinished) {
         delete(&path);
     }
-    Discarded(unfinished)
+    DiscardGuard(unfinished)
 }
 
 /// Has a file deleted by [`discard_unfinished`].

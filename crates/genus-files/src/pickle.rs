@@ -98,7 +98,7 @@ impl Pickle {
         skip: fn(&mut R, u64) -> io::Result<()>,
         accept: impl Fn(&str, &str) -> bool,
     ) -> Result<Self, FormatError> {
-        let machine = Machine {
+        let machine = PickleMachine {
             reader,
             position: 0,
             skip,
@@ -207,7 +207,7 @@ fn push<T>(list: &mut Vec<T>, item: T) -> u32 {
 }
 
 /// What a pickle is a program for: a machine with a stack.
-struct Machine<'a, R, A> {
+struct PickleMachine<'a, R, A> {
     reader: &'a mut R,
     position: u64,
     skip: fn(&mut R, u64) -> io::Result<()>,
@@ -219,7 +219,7 @@ struct Machine<'a, R, A> {
     memo: Vec<Value>,
 }
 
-impl<R: Read, A: Fn(&str, &str) -> bool> Machine<'_, R, A> {
+impl<R: Read, A: Fn(&str, &str) -> bool> PickleMachine<'_, R, A> {
     fn run(mut self) -> Result<Pickle, FormatError> {
         for _ in 0..MAX_STEPS {
             let [opcode] = self.array()?;

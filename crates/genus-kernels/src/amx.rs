@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 
 use super::simd::{Avx512, Simd, TILES};
-use super::tile::{Finish, Left, Tile};
+use super::tile::{Epilogue, LeftRows, Tile};
 
 /// The rows of a tile register, and the words of a row.
 pub(super) const SIDE: usize = 16;
@@ -100,7 +100,7 @@ fn works() -> bool {
     let right: Vec<f32> = (0..STEPS * SIDE * WIDE).map(|at| word(at + 5)).collect();
     let bias: [f32; WIDE] = std::array::from_fn(number);
     let mut out = [0.0; ROWS * WIDE];
-    let finish = Finish {
+    let finish = Epilogue {
         bias: bias.as_ptr(),
         add: std::ptr::null(),
         add_stride: 0,
@@ -109,7 +109,7 @@ fn works() -> bool {
     let of = Tile {
         rows: ROWS,
         registers: 2,
-        left: Left {
+        left: LeftRows {
             at: left.as_ptr(),
             stride: STEPS * SIDE,
             offsets: &[0],
@@ -120,7 +120,7 @@ fn works() -> bool {
         out: out.as_mut_ptr(),
         out_stride: WIDE,
     };
-    let tiles = Tiles;
+    let tiles = TileGuard;
     // SAFETY: the processor has AVX-512 and tiles, which the caller asked. The left side has all rows of two steps, the right side
     // the rows of two steps, the bias two registers and the result all rows of two registers.
     unsafe { tile(of) };
@@ -137,7 +137,7 @@ fn works() -> bool {
 
 /// How registers are divided, as the instruction takes it.
 #[repr(C, align(64))]
-struct Division {
+struct TileConfig {
     palette: u8,
     start: u8,
     reserved: [u8; 14],
@@ -161,7 +161,7 @@ unsafe fn divide(rows: usize) {
         return;
     }
     let (upper, lower) = (rows.min(SIDE) as u8, rows.saturating_sub(SIDE) as u8);
-    let mut division = Division {
+    let mut division = TileConfig {
         palette: 1,
         start: 0,
         reserved: [0; 14],
@@ -180,9 +180,9 @@ unsafe fn divide(rows: usize) {
 }
 
 /// Frees the registers at the end, so that the system does not carry them from thread to thread.
-pub(super) struct Tiles;
+pub(super) struct TileGuard;
 
-impl Drop for Tiles {
+impl Drop for TileGuard {
     fn drop(&mut self) {
         if DIVIDED.replace(0) > 0 {
             // SAFETY: this thread has divided its registers, so that the processor has them.
@@ -193,7 +193,7 @@ impl Drop for Tiles {
 
 /// The sums of a tile, two registers a row.
 #[repr(C, align(64))]
-struct Sums([f32; ROWS * WIDE]);
+struct TileSums([f32; ROWS * WIDE]);
 
 /// The sums of one shape of tile. What is said of the lower rows or of the second register may be left out.
 macro_rules! sums {
@@ -248,11 +248,11 @@ macro_rules! sums {
 ///
 /// # Safety
 /// As for [`Simd::tile`], with at most `ROWS` rows, a bias, and pieces of whole rows of a register; the processor has AVX-512 and
-/// tiles, and a [`Tiles`] is alive.
+/// tiles, and a [`TileGuard`] is alive.
 #[target_feature(enable = "avx512f,avx512bf16")]
 #[inline(never)]
 pub(super) unsafe fn tile(of: Tile) {
-    let mut sums = std::mem::MaybeUninit::<Sums>::uninit();
+    let mut sums = std::mem::MaybeUninit::<TileSums>::uninit();
     let at: *mut f32 = sums.as_mut_ptr().cast();
     // SAFETY: the caller says that tiles are there and how many rows there are. Every step reads sixteen words of each row of the
     // left side, which begin at most sixteen words before the end of a piece, and sixteen rows of the right side's panel, as

@@ -2,13 +2,13 @@
 
 use super::buffer::Buffer;
 use super::math::exp;
-use super::simd::{Simd, Work, with_simd};
-use super::tile::{Finish, Left, Tile};
+use super::simd::{Kernel, Simd, with_simd};
+use super::tile::{Epilogue, LeftRows, Tile};
 use crate::isa::Isa;
 
 /// Queries, keys and values of one head: rows `stride` apart, `width` numbers from each of the three beginnings.
 #[derive(Clone, Copy)]
-pub struct Head<'a> {
+pub struct AttentionHead<'a> {
     /// The numbers of all heads.
     pub values: &'a [f32],
     /// The distance of tokens.
@@ -34,8 +34,8 @@ pub struct Workspace {
     mixed: Buffer,
 }
 
-struct Attend<'a> {
-    head: Head<'a>,
+struct AttentionKernel<'a> {
+    head: AttentionHead<'a>,
     wanted: usize,
     /// The words of a row of `out`.
     words: usize,
@@ -48,8 +48,8 @@ struct Attend<'a> {
 ///
 /// # Panics
 /// When something is too short, or more tokens are wanted than there are.
-pub fn attend(isa: Isa, head: Head, wanted: usize, workspace: &mut Workspace, out: &mut [f32]) {
-    let Head {
+pub fn attend(isa: Isa, head: AttentionHead, wanted: usize, workspace: &mut Workspace, out: &mut [f32]) {
+    let AttentionHead {
         values,
         stride,
         tokens,
@@ -71,7 +71,7 @@ pub fn attend(isa: Isa, head: Head, wanted: usize, workspace: &mut Workspace, ou
     assert!(rows.is_some_and(|rows| rows <= out.len()), "the result");
     with_simd(
         isa,
-        Attend {
+        AttentionKernel {
             head,
             wanted,
             words: isa.words(width),
@@ -81,10 +81,10 @@ pub fn attend(isa: Isa, head: Head, wanted: usize, workspace: &mut Workspace, ou
     );
 }
 
-impl Work for Attend<'_> {
+impl Kernel for AttentionKernel<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let Head {
+        let AttentionHead {
             values: from,
             stride,
             tokens,
@@ -131,7 +131,7 @@ impl Work for Attend<'_> {
             // long enough: `keys` for all panels of `width` rows, `values` for all panels of `tokens` rows, and `scores` and
             // `mixed` for the rows of a tile, of which there are at most `S::Single::ROWS`.
             unsafe {
-                let left = Left {
+                let left = LeftRows {
                     at: from.as_ptr().add(first * stride + query),
                     stride,
                     offsets: &[0],
@@ -142,7 +142,7 @@ impl Work for Attend<'_> {
                 for (row, sum) in sums.iter_mut().enumerate().take(rows) {
                     *sum = soften::<S>(&mut scores[row * score_stride..][..columns], tokens);
                 }
-                let left = Left {
+                let left = LeftRows {
                     at: scores.as_ptr(),
                     stride: score_stride,
                     offsets: &[0],
@@ -170,8 +170,14 @@ impl Work for Attend<'_> {
 /// # Safety
 /// As for [`Simd::tile`], for every panel.
 #[inline(always)]
-unsafe fn times<S: Simd>(rows: usize, left: Left, right: *const f32, out: *mut f32, [columns, out_stride]: [usize; 2]) {
-    let finish = Finish {
+unsafe fn times<S: Simd>(
+    rows: usize,
+    left: LeftRows,
+    right: *const f32,
+    out: *mut f32,
+    [columns, out_stride]: [usize; 2],
+) {
+    let finish = Epilogue {
         bias: std::ptr::null(),
         add: std::ptr::null(),
         add_stride: 0,

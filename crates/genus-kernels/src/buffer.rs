@@ -7,16 +7,16 @@ pub const LINE: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
-struct Line([f32; LINE]);
+struct CacheLine([f32; LINE]);
 
 /// A vector of numbers, a whole number of cache lines and aligned to them: a register is never read out of two lines.
 #[derive(Debug, Default)]
-pub struct Buffer(Vec<Line>);
+pub struct Buffer(Vec<CacheLine>);
 
 impl Buffer {
     /// So many zeros, rounded up to whole lines.
     pub fn zeros(len: usize) -> Self {
-        Self(vec![Line([0.0; LINE]); len.div_ceil(LINE)])
+        Self(vec![CacheLine([0.0; LINE]); len.div_ceil(LINE)])
     }
 
     /// Makes room for so many numbers; what is in them is of no account.

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::buffer::Buffer;
 use super::product::{Activation, limits};
-use super::simd::{Simd, Work, with_simd};
+use super::simd::{Kernel, Simd, with_simd};
 use crate::isa::Isa;
 
 /// The kernels of all channels: channels side by side, as in the maps.
@@ -22,14 +22,14 @@ pub struct Depthwise {
 
 /// A square map: pixels one after the other, `channels` numbers apart.
 #[derive(Clone, Copy, Debug)]
-pub struct Square {
+pub struct MapLayout {
     /// The pixels of a side.
     pub side: usize,
     /// The distance of pixels.
     pub channels: usize,
 }
 
-impl Square {
+impl MapLayout {
     /// The numbers of the map, or `None` beyond what a `usize` holds: pointers rely on it.
     fn len(&self) -> Option<usize> {
         self.side.checked_mul(self.side)?.checked_mul(self.channels)
@@ -39,15 +39,15 @@ impl Square {
 /// Pixels of a line that are computed side by side, so that a weight is loaded once for all.
 const TOGETHER: usize = 4;
 
-struct Line<'a> {
+struct LineKernel<'a> {
     depthwise: &'a Depthwise,
     input: &'a [f32],
-    from: Square,
+    from: MapLayout,
     /// Pixels of margin before the first.
     before: usize,
     y: usize,
     out: &'a mut [f32],
-    to: Square,
+    to: MapLayout,
 }
 
 impl Depthwise {
@@ -82,7 +82,7 @@ impl Depthwise {
     ///
     /// # Panics
     /// When a slice is too short, or a map too narrow for the channels.
-    pub fn run(&self, input: &[f32], from: Square, before: usize, out: &mut [f32], to: Square) {
+    pub fn run(&self, input: &[f32], from: MapLayout, before: usize, out: &mut [f32], to: MapLayout) {
         assert!(from.channels >= self.channels && to.channels >= self.channels);
         assert!(from.len().is_some_and(|len| len <= input.len()), "the map");
         let room = to.len().filter(|&len| len <= out.len() && len > 0).expect("the result");
@@ -97,7 +97,7 @@ impl Depthwise {
         );
         let lines = out[..room].par_chunks_mut(to.side * to.channels).enumerate();
         lines.for_each(|(y, out)| {
-            let line = Line {
+            let line = LineKernel {
                 depthwise: self,
                 input,
                 from,
@@ -119,7 +119,7 @@ fn inside(start: isize, kernel: usize, side: usize) -> std::ops::Range<usize> {
     first..end
 }
 
-impl Work for Line<'_> {
+impl Kernel for LineKernel<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let Self {

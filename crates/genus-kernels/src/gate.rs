@@ -1,7 +1,7 @@
 //! The gate of a SwiGLU perceptron.
 
 use super::math::silu;
-use super::simd::{Simd, Work, with_simd};
+use super::simd::{Kernel, Simd, with_simd};
 use crate::isa::Isa;
 
 /// Multiplies every value by the SiLU of its gate; what it gives is words, for a product.
@@ -9,10 +9,10 @@ use crate::isa::Isa;
 /// # Panics
 /// When there is not one gate a value, or `out` has no room for whole registers.
 pub fn gate(isa: Isa, gates: &[f32], values: &[f32], out: &mut [f32]) {
-    with_simd(isa, Row { gates, values, out });
+    with_simd(isa, GateKernel { gates, values, out });
 }
 
-struct Row<'a> {
+struct GateKernel<'a> {
     gates: &'a [f32],
     values: &'a [f32],
     out: &'a mut [f32],
@@ -21,7 +21,7 @@ struct Row<'a> {
 /// The most numbers of two registers.
 const PAIR: usize = 32;
 
-impl Work for Row<'_> {
+impl Kernel for GateKernel<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let Self { gates, values, out } = self;

@@ -9,16 +9,16 @@
 //! It is a crate of its own so that it is always compiled with all optimisations, in tests too.
 //!
 //! ```
-//! use genus_kernels::{Activation, Add, Isa, Operand, Packed, Place, Precision, product};
+//! use genus_kernels::{Activation, Addend, Isa, Operand, Packed, RowLayout, Precision, product};
 //!
 //! let isa = Isa::best(Precision::F32)?;
 //! // Two rows of three terms times a matrix of one column, and a bias.
 //! let rows = [1.0, 2.0, 3.0, -1.0, -2.0, -3.0];
 //! let column = Packed::new(isa, [1, 3], &[0.5], |_, _| 1.0);
-//! let left = Operand::whole(&rows, Place::rows(3), 3);
+//! let left = Operand::whole(&rows, RowLayout::rows(3), 3);
 //! // Results have room for whole registers.
 //! let mut out = [0.0; 32];
-//! product([1, 2], left, &column, Add::Nothing, Activation::Relu, &mut out, Place::rows(16));
+//! product([1, 2], left, &column, Addend::Nothing, Activation::Relu, &mut out, RowLayout::rows(16));
 //! assert_eq!([out[0], out[16]], [6.5, 0.0]);
 //! # Ok::<(), genus_kernels::IsaError>(())
 //! ```
@@ -38,13 +38,13 @@ mod product;
 mod simd;
 mod tile;
 
-pub use attention::{Head, Workspace, attend};
+pub use attention::{AttentionHead, Workspace, attend};
 pub use buffer::{Buffer, LINE};
-pub use depthwise::{Depthwise, Square};
+pub use depthwise::{Depthwise, MapLayout};
 pub use gate::gate;
 pub use isa::{Isa, IsaError, Precision};
-pub use norm::Norm;
-pub use product::{Activation, Add, Operand, Packed, Place, product, row_stride};
+pub use norm::LayerNorm;
+pub use product::{Activation, Addend, Operand, Packed, RowLayout, product, row_stride};
 
 #[cfg(test)]
 mod tests;

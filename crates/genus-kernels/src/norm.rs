@@ -1,11 +1,11 @@
 //! Layer normalisation.
 
-use super::simd::{Simd, Work, with_simd};
+use super::simd::{Kernel, Simd, with_simd};
 use crate::isa::Isa;
 
 /// The scale and the shift of a normalisation, and what is added to the variance.
 #[derive(Debug)]
-pub struct Norm {
+pub struct LayerNorm {
     /// The scale of every number.
     pub gamma: Vec<f32>,
     /// The shift of every number.
@@ -14,27 +14,27 @@ pub struct Norm {
     pub epsilon: f32,
 }
 
-struct Row<'a> {
+struct NormKernel<'a> {
     x: &'a [f32],
-    norm: &'a Norm,
+    norm: &'a LayerNorm,
     out: &'a mut [f32],
 }
 
-impl Norm {
+impl LayerNorm {
     /// Normalises a row; what it gives is words, for a product.
     ///
     /// # Panics
     /// When a slice is too short; `out` needs room for whole registers.
     pub fn row(&self, isa: Isa, x: &[f32], out: &mut [f32]) {
         let x = &x[..self.gamma.len()];
-        with_simd(isa, Row { x, norm: self, out });
+        with_simd(isa, NormKernel { x, norm: self, out });
     }
 }
 
 /// The most numbers of two registers.
 const PAIR: usize = 32;
 
-impl Work for Row<'_> {
+impl Kernel for NormKernel<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let Self { x, norm, out } = self;

@@ -7,8 +7,8 @@ use rayon::prelude::*;
 
 use super::buffer::{Buffer, LINE};
 use super::math::gelu;
-use super::simd::{Simd, Work, with_simd};
-use super::tile::{Finish, Left, Tile};
+use super::simd::{Kernel, Simd, with_simd};
+use super::tile::{Epilogue, LeftRows, Tile};
 use crate::isa::{Isa, Precision};
 
 /// The right side of products, laid out for one kind of register: panels of two registers of columns (the last may be of one),
@@ -86,7 +86,7 @@ impl Packed {
 ///
 /// A plain matrix is one line; the maps of a convolution have lines of pixels with a margin between them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Place {
+pub struct RowLayout {
     /// Where the first row begins.
     pub start: usize,
     /// The distance of lines.
@@ -95,7 +95,7 @@ pub struct Place {
     pub row: usize,
 }
 
-impl Place {
+impl RowLayout {
     /// Rows one after the other.
     pub fn rows(stride: usize) -> Self {
         Self {
@@ -124,7 +124,7 @@ pub struct Operand<'a> {
     /// The words.
     pub values: &'a [f32],
     /// Where rows begin.
-    pub place: Place,
+    pub place: RowLayout,
     /// The words of a row lie in pieces of this many …
     pub len: usize,
     /// … one at each of these distances from its beginning.
@@ -133,7 +133,7 @@ pub struct Operand<'a> {
 
 impl<'a> Operand<'a> {
     /// Rows of `len` words in one piece.
-    pub fn whole(values: &'a [f32], place: Place, len: usize) -> Self {
+    pub fn whole(values: &'a [f32], place: RowLayout, len: usize) -> Self {
         Self {
             values,
             place,
@@ -145,13 +145,13 @@ impl<'a> Operand<'a> {
 
 /// What is added to a product.
 #[derive(Clone, Copy)]
-pub enum Add<'a> {
+pub enum Addend<'a> {
     /// Nothing.
     Nothing,
     /// What is there already.
     Out,
     /// Another matrix.
-    From(&'a [f32], Place),
+    From(&'a [f32], RowLayout),
 }
 
 /// What becomes of every number at the end.
@@ -187,15 +187,15 @@ const MOST_ROWS: usize = 32;
 /// One product, on its way through the threads.
 struct Product<'a> {
     left: *const f32,
-    place: Place,
+    place: RowLayout,
     offsets: &'a [usize],
     len: usize,
     right: &'a Packed,
     add: *const f32,
-    add_place: Place,
+    add_place: RowLayout,
     activation: Activation,
     out: *mut f32,
-    out_place: Place,
+    out_place: RowLayout,
     per_line: usize,
     /// Tiles of a line.
     tiles: usize,
@@ -206,7 +206,7 @@ struct Product<'a> {
 unsafe impl Sync for Product<'_> {}
 
 /// Some tiles of rows times some panels of columns.
-struct Piece<'a> {
+struct TileBlock<'a> {
     product: &'a Product<'a>,
     tiles: std::ops::Range<usize>,
     panels: std::ops::Range<usize>,
@@ -223,10 +223,10 @@ pub fn product(
     [lines, per_line]: [usize; 2],
     left: Operand,
     right: &Packed,
-    add: Add,
+    add: Addend,
     activation: Activation,
     out: &mut [f32],
-    out_place: Place,
+    out_place: RowLayout,
 ) {
     if lines == 0 || per_line == 0 || right.columns == 0 {
         return;
@@ -237,7 +237,7 @@ pub fn product(
         Activation::Gelu if right.isa.precision() == Precision::Bf16 => right.columns.div_ceil(2 * lanes) * lanes,
         _ => right.columns.next_multiple_of(lanes),
     };
-    let fits = |values: &[f32], place: &Place, width: usize| {
+    let fits = |values: &[f32], place: &RowLayout, width: usize| {
         let end = place.end([lines, per_line], width);
         end.is_some_and(|end| end <= values.len())
     };
@@ -246,7 +246,7 @@ pub fn product(
     assert_eq!(Some(right.depth), terms, "the terms of both sides");
     assert!(left.len.is_multiple_of(right.isa.words(1)), "pieces are of whole words");
     assert!(
-        activation != Activation::Gelu || matches!(add, Add::Nothing),
+        activation != Activation::Gelu || matches!(add, Addend::Nothing),
         "words are not numbers"
     );
     assert!(
@@ -261,9 +261,9 @@ pub fn product(
     );
     let out = out.as_mut_ptr();
     let (add, add_place) = match add {
-        Add::Nothing => (std::ptr::null(), Place::default()),
-        Add::Out => (out.cast_const(), out_place),
-        Add::From(values, place) => {
+        Addend::Nothing => (std::ptr::null(), RowLayout::default()),
+        Addend::Out => (out.cast_const(), out_place),
+        Addend::From(values, place) => {
             assert!(fits(values, &place, width), "what is added");
             (values.as_ptr(), place)
         }
@@ -289,7 +289,7 @@ pub fn product(
     let (blocks, strips) = (tiles.div_ceil(BLOCK), panels.div_ceil(together));
     let piece = |at: usize| {
         let (block, strip) = (at / strips, at % strips);
-        let piece = Piece {
+        let piece = TileBlock {
             product: &product,
             tiles: BLOCK * block..tiles.min(BLOCK * (block + 1)),
             panels: together * strip..panels.min(together * (strip + 1)),
@@ -302,7 +302,7 @@ pub fn product(
     }
 }
 
-impl Work for Piece<'_> {
+impl Kernel for TileBlock<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let Product {
@@ -337,7 +337,7 @@ impl Work for Piece<'_> {
                 // of that number.
                 unsafe {
                     let out = out.add(out_place.at(line, from) + first / word);
-                    let finish = Finish {
+                    let finish = Epilogue {
                         bias: right.bias.as_ptr().add(first),
                         add: match add.is_null() {
                             true => add,
@@ -346,7 +346,7 @@ impl Work for Piece<'_> {
                         add_stride: add_place.row,
                         limits,
                     };
-                    let left = Left {
+                    let left = LeftRows {
                         at: left.add(place.at(line, from)),
                         stride: place.row,
                         offsets,

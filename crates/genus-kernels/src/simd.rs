@@ -66,7 +66,7 @@ pub(super) trait Simd {
 }
 
 /// Something to do with registers of any kind.
-pub(super) trait Work {
+pub(super) trait Kernel {
     /// Does it; must be `#[inline(always)]`, and so must what it calls in its loops: only inlined code gets the registers. (A
     /// closure is not, and must not touch them.)
     ///
@@ -79,14 +79,14 @@ pub(super) trait Work {
 ///
 /// # Panics
 /// When this processor does not have them.
-pub(super) fn with_simd<W: Work>(isa: Isa, work: W) {
+pub(super) fn with_simd<W: Kernel>(isa: Isa, work: W) {
     assert!(isa.is_available(), "this processor has no {isa}");
     match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Amx => {
             #[target_feature(enable = "avx512f,avx512bf16")]
-            fn with_tiles<W: Work>(work: W) {
-                let _tiles = amx::Tiles;
+            fn with_tiles<W: Kernel>(work: W) {
+                let _tiles = amx::TileGuard;
                 // SAFETY: this function is only called where there are tiles, and AVX-512 with bf16.
                 unsafe { work.run::<Avx512<TILES>>() }
             }
@@ -96,7 +96,7 @@ pub(super) fn with_simd<W: Work>(isa: Isa, work: W) {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512Bf16 => {
             #[target_feature(enable = "avx512f,avx512bf16")]
-            fn with_bf16<W: Work>(work: W) {
+            fn with_bf16<W: Kernel>(work: W) {
                 // SAFETY: this function is only called where there is AVX-512 with bf16.
                 unsafe { work.run::<Avx512<PAIRS>>() }
             }
@@ -106,7 +106,7 @@ pub(super) fn with_simd<W: Work>(isa: Isa, work: W) {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => {
             #[target_feature(enable = "avx512f")]
-            fn with_avx512<W: Work>(work: W) {
+            fn with_avx512<W: Kernel>(work: W) {
                 // SAFETY: this function is only called where there is AVX-512.
                 unsafe { work.run::<Avx512<SINGLE>>() }
             }
@@ -116,7 +116,7 @@ pub(super) fn with_simd<W: Work>(isa: Isa, work: W) {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => {
             #[target_feature(enable = "avx2,fma")]
-            fn with_avx2<W: Work>(work: W) {
+            fn with_avx2<W: Kernel>(work: W) {
                 // SAFETY: this function is only called where there are AVX2 and FMA.
                 unsafe { work.run::<Avx2>() }
             }
@@ -124,7 +124,7 @@ pub(super) fn with_simd<W: Work>(isa: Isa, work: W) {
             unsafe { with_avx2(work) }
         }
         // SAFETY: plain numbers need no instruction of their own.
-        _ => unsafe { work.run::<Plain>() },
+        _ => unsafe { work.run::<Scalar>() },
     }
 }
 
@@ -146,7 +146,7 @@ tiles!(tile_bf16, Avx512<PAIRS>, "avx512f,avx512bf16");
 tiles!(tile_avx512, Avx512<SINGLE>, "avx512f");
 #[cfg(target_arch = "x86_64")]
 tiles!(tile_avx2, Avx2, "avx2,fma");
-tiles!(tile_plain, Plain);
+tiles!(tile_plain, Scalar);
 
 /// AVX-512, with products of f32 …
 #[cfg(target_arch = "x86_64")]
@@ -385,9 +385,9 @@ fn halved(mut lanes: [f32; 8], join: impl Fn(f32, f32) -> f32) -> f32 {
 }
 
 /// Numbers one by one: the kernels' pointers under an interpreter that looks at every access, and on any processor.
-pub(super) struct Plain;
+pub(super) struct Scalar;
 
-impl Simd for Plain {
+impl Simd for Scalar {
     type V = [f32; 4];
     type Single = Self;
     const LANES: usize = 4;

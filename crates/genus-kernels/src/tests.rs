@@ -87,7 +87,7 @@ fn below(x: f64) -> f64 {
 }
 
 #[derive(Clone, Debug)]
-struct Case {
+struct ProductCase {
     lines: usize,
     per_line: usize,
     pieces: usize,
@@ -99,7 +99,7 @@ struct Case {
     seed: u64,
 }
 
-fn cases() -> impl Strategy<Value = Case> {
+fn cases() -> impl Strategy<Value = ProductCase> {
     let activations = [Activation::None, Activation::Relu, Activation::Relu6];
     let size: usize = if cfg!(miri) { 9 } else { 90 };
     // A single row or term often enough.
@@ -109,7 +109,7 @@ fn cases() -> impl Strategy<Value = Case> {
         (0usize..3, 0usize..3, 0usize..3, any::<u64>()),
     )
         .prop_map(
-            move |((lines, per_line, pieces, len, columns), (gap, added, activation, seed))| Case {
+            move |((lines, per_line, pieces, len, columns), (gap, added, activation, seed))| ProductCase {
                 lines,
                 per_line,
                 pieces,
@@ -124,7 +124,7 @@ fn cases() -> impl Strategy<Value = Case> {
 }
 
 /// What a product must be, in f64, and the sum of the sizes of its terms.
-fn expected(case: &Case, left: &[f32], right: &[f32], bias: &[f32], add: &[f32]) -> Vec<(f64, f64)> {
+fn expected(case: &ProductCase, left: &[f32], right: &[f32], bias: &[f32], add: &[f32]) -> Vec<(f64, f64)> {
     let depth = case.pieces * case.len;
     let mut out = Vec::new();
     for row in 0..case.lines * case.per_line {
@@ -157,7 +157,7 @@ proptest! {
 
     #[test]
     fn products_are_sums_of_products(case in cases()) {
-        let Case { lines, per_line, pieces, len, columns, gap, added, activation, seed } = case;
+        let ProductCase { lines, per_line, pieces, len, columns, gap, added, activation, seed } = case;
         let (rows, depth) = (lines * per_line, pieces * len);
         let left = numbers(seed, rows * depth, true);
         let right = numbers(seed ^ 1, depth * columns, true);
@@ -172,7 +172,7 @@ proptest! {
             let offsets: Vec<usize> = (0..pieces).map(|piece| piece * (words + gap)).collect();
             // A row and a line further apart than they need to be.
             let wide = columns.next_multiple_of(LINE) + LINE * gap;
-            let place = Place { start: LINE * gap, line: per_line * wide + LINE, row: wide };
+            let place = RowLayout { start: LINE * gap, line: per_line * wide + LINE, row: wide };
             let at = |row: usize, column: usize| place.start + row / per_line * place.line + row % per_line * wide + column;
             let mut start = Buffer::zeros(at(rows - 1, 0) + wide + 7);
             start.fill(77.0);
@@ -187,14 +187,14 @@ proptest! {
             }
             let operand = Operand {
                 values: &values,
-                place: Place { start: 0, line: per_line * stride, row: stride },
+                place: RowLayout { start: 0, line: per_line * stride, row: stride },
                 len: words,
                 offsets: &offsets,
             };
             let how = match added {
-                0 => Add::Nothing,
-                1 => Add::Out,
-                _ => Add::From(&added_values, place),
+                0 => Addend::Nothing,
+                1 => Addend::Out,
+                _ => Addend::From(&added_values, place),
             };
             let run = |threads: usize| {
                 let mut out = Buffer::from(&start[..]);
@@ -229,10 +229,10 @@ proptest! {
             // A row by itself is the same to the last bit.
             let row = seed as usize % per_line;
             let mut alone = Buffer::from(&start[..]);
-            let shifted = |place: Place| Place { start: place.start + row * place.row, ..place };
+            let shifted = |place: RowLayout| RowLayout { start: place.start + row * place.row, ..place };
             let one = Operand { place: shifted(operand.place), ..operand };
             let how = match added {
-                2 => Add::From(&added_values, shifted(place)),
+                2 => Addend::From(&added_values, shifted(place)),
                 _ => how,
             };
             product([1, 1], one, &packed, how, activation, &mut alone, shifted(place));
@@ -259,7 +259,7 @@ proptest! {
             for head in 0..heads {
                 let part = |token: usize, which: usize| &values[token * stride + which * dim + head * width..][..width];
                 let mut out = vec![7.0; wanted * words + 3];
-                let of_head = Head {
+                let of_head = AttentionHead {
                     values: &values,
                     stride,
                     tokens,
@@ -291,7 +291,7 @@ proptest! {
     #[test]
     fn norms_have_mean_and_variance(dim in 1usize..150, seed in any::<u64>()) {
         let x = numbers(seed, dim, false);
-        let norm = Norm {
+        let norm = LayerNorm {
             gamma: numbers(seed ^ 1, dim, false),
             beta: numbers(seed ^ 2, dim, false),
             epsilon: 1e-3,
@@ -335,8 +335,8 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let before = before.min(kernel - 1);
-        let from = Square { side, channels: channels.next_multiple_of(LINE) + LINE };
-        let to = Square { side: side.div_ceil(stride), channels: channels.next_multiple_of(LINE) };
+        let from = MapLayout { side, channels: channels.next_multiple_of(LINE) + LINE };
+        let to = MapLayout { side: side.div_ceil(stride), channels: channels.next_multiple_of(LINE) };
         let input = numbers(seed, side * side * from.channels, false);
         let weights = numbers(seed ^ 1, channels * kernel * kernel, false);
         let bias = numbers(seed ^ 2, channels, false);
@@ -374,7 +374,7 @@ fn gelu_is_a_number_times_its_probability() {
         let values = as_words(isa, &xs, [1, 1], 0, words);
         let operand = Operand {
             values: &values,
-            place: Place::rows(words),
+            place: RowLayout::rows(words),
             len: words,
             offsets: &[0],
         };
@@ -383,10 +383,10 @@ fn gelu_is_a_number_times_its_probability() {
             [1, count],
             operand,
             &packed,
-            Add::Nothing,
+            Addend::Nothing,
             Activation::Gelu,
             &mut out,
-            Place::rows(LINE),
+            RowLayout::rows(LINE),
         );
         for (&x, row) in xs.iter().zip(out.chunks(LINE)) {
             let (x, found) = match isa.words(2) {
@@ -411,7 +411,7 @@ fn what_is_no_number_stays_so() {
             let values = as_words(isa, &[f32::NAN, 1.0], [1, 2], 0, 16);
             let operand = Operand {
                 values: &values,
-                place: Place::rows(16),
+                place: RowLayout::rows(16),
                 len: isa.words(2),
                 offsets: &[0],
             };
@@ -420,10 +420,10 @@ fn what_is_no_number_stays_so() {
                 [1, 1],
                 operand,
                 &packed,
-                Add::Nothing,
+                Addend::Nothing,
                 activation,
                 &mut out,
-                Place::rows(LINE),
+                RowLayout::rows(LINE),
             );
             assert!(out[..3].iter().all(|value| value.is_nan()), "{isa} {activation:?}");
         }
@@ -439,17 +439,17 @@ fn what_does_not_fit_is_refused() {
         std::panic::catch_unwind(|| {
             let operand = Operand {
                 values: &values,
-                place: Place::rows(4),
+                place: RowLayout::rows(4),
                 len,
                 offsets: &[0],
             };
             let mut out = vec![0.0; room];
-            let place = Place::rows(row);
+            let place = RowLayout::rows(row);
             product(
                 [1, rows],
                 operand,
                 &packed,
-                Add::Nothing,
+                Addend::Nothing,
                 Activation::None,
                 &mut out,
                 place,
@@ -475,8 +475,8 @@ fn refused(work: impl FnOnce()) -> bool {
 #[test]
 fn places_that_wrap_are_refused() {
     let packed = Packed::new(Isa::Portable, [1, 4], &[0.0; 4], |_, _| 1.0);
-    let whole = Place::rows(4);
-    let run = |left: Place, len: usize, offsets: &[usize], add: Option<Place>, out_place: Place| {
+    let whole = RowLayout::rows(4);
+    let run = |left: RowLayout, len: usize, offsets: &[usize], add: Option<RowLayout>, out_place: RowLayout| {
         let (values, added, mut out) = ([1.0; 8], [1.0; 8], [0.0; 8]);
         let left = Operand {
             values: &values,
@@ -484,29 +484,29 @@ fn places_that_wrap_are_refused() {
             len,
             offsets,
         };
-        let add = add.map_or(Add::Nothing, |place| Add::From(&added, place));
+        let add = add.map_or(Addend::Nothing, |place| Addend::From(&added, place));
         refused(|| product([2, 1], left, &packed, add, Activation::None, &mut out, out_place))
     };
-    let lines = Place {
+    let lines = RowLayout {
         start: 0,
         line: 4,
         row: 4,
     };
     assert!(!run(lines, 4, &[0], Some(lines), lines));
     for wrapping in [
-        Place {
+        RowLayout {
             start: usize::MAX - 3,
             ..lines
         },
-        Place {
+        RowLayout {
             start: usize::MAX - 7,
             ..lines
         },
-        Place {
+        RowLayout {
             line: usize::MAX - 3,
             ..lines
         },
-        Place {
+        RowLayout {
             start: 8,
             line: usize::MAX - 7,
             row: 4,
@@ -524,8 +524,18 @@ fn places_that_wrap_are_refused() {
     );
     let rows = |row: usize| {
         let (values, mut out) = ([1.0; 8], [0.0; 8]);
-        let left = Operand::whole(&values, Place { row, ..whole }, 4);
-        refused(|| product([1, 3], left, &packed, Add::Nothing, Activation::None, &mut out, whole))
+        let left = Operand::whole(&values, RowLayout { row, ..whole }, 4);
+        refused(|| {
+            product(
+                [1, 3],
+                left,
+                &packed,
+                Addend::Nothing,
+                Activation::None,
+                &mut out,
+                whole,
+            )
+        })
     };
     assert!(rows(1 << 63), "2 · 2⁶³ is 0");
     assert!(refused(|| drop(Packed::new(
@@ -539,7 +549,7 @@ fn places_that_wrap_are_refused() {
 #[test]
 fn tokens_that_wrap_are_refused() {
     let values = [1.0; 24];
-    let fits = Head {
+    let fits = AttentionHead {
         values: &values,
         stride: 12,
         tokens: 2,
@@ -548,46 +558,47 @@ fn tokens_that_wrap_are_refused() {
         key: 4,
         value: 8,
     };
-    let run = |head: Head| refused(|| attend(Isa::Portable, head, 1, &mut Workspace::default(), &mut [0.0; 8]));
+    let run =
+        |head: AttentionHead| refused(|| attend(Isa::Portable, head, 1, &mut Workspace::default(), &mut [0.0; 8]));
     assert!(!run(fits));
     assert!(
-        run(Head {
+        run(AttentionHead {
             query: usize::MAX - 3,
             ..fits
         }),
         "the query"
     );
     assert!(
-        run(Head {
+        run(AttentionHead {
             query: usize::MAX - 15,
             ..fits
         }),
         "the query and a token"
     );
     assert!(
-        run(Head {
+        run(AttentionHead {
             key: usize::MAX - 3,
             ..fits
         }),
         "the key"
     );
     assert!(
-        run(Head {
+        run(AttentionHead {
             stride: usize::MAX - 11,
             ..fits
         }),
         "the distance of tokens"
     );
     assert!(
-        run(Head {
+        run(AttentionHead {
             tokens: (1 << 62) + 1,
             ..fits
         }),
         "the number of tokens"
     );
-    assert!(run(Head { tokens: 0, ..fits }), "no token");
+    assert!(run(AttentionHead { tokens: 0, ..fits }), "no token");
     assert!(
-        run(Head {
+        run(AttentionHead {
             width: usize::MAX - 7,
             ..fits
         }),
@@ -598,18 +609,18 @@ fn tokens_that_wrap_are_refused() {
 #[test]
 fn maps_that_wrap_are_refused() {
     let kernels = |stride: usize| Depthwise::new(Isa::Portable, 1, stride, &[1.0; 4], &[0.0; 4], Activation::None);
-    let map = Square { side: 4, channels: 4 };
-    let run = |stride: usize, from: Square, before: usize, to: Square| {
+    let map = MapLayout { side: 4, channels: 4 };
+    let run = |stride: usize, from: MapLayout, before: usize, to: MapLayout| {
         let (input, mut out) = ([1.0; 64], [0.0; 64]);
         refused(|| kernels(stride).run(&input, from, before, &mut out, to))
     };
     assert!(!run(1, map, 0, map));
-    let wide = Square { side: 1 << 32, ..map };
-    let deep = Square {
+    let wide = MapLayout { side: 1 << 32, ..map };
+    let deep = MapLayout {
         side: 4,
         channels: 1 << 60,
     };
-    for wrapping in [wide, deep, Square { side: 0, ..map }] {
+    for wrapping in [wide, deep, MapLayout { side: 0, ..map }] {
         assert!(run(1, map, 0, wrapping), "result {wrapping:?}");
     }
     assert!(run(1, wide, 0, map) && run(1, deep, 0, map), "the map");

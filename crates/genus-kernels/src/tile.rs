@@ -7,7 +7,7 @@ use super::simd::Simd;
 
 /// The left side of a tile: `R` rows `stride` apart. The words of a row lie in pieces of `len`, one piece at each of the `offsets`.
 #[derive(Clone, Copy)]
-pub(super) struct Left<'a> {
+pub(super) struct LeftRows<'a> {
     pub(super) at: *const f32,
     pub(super) stride: usize,
     pub(super) offsets: &'a [usize],
@@ -16,7 +16,7 @@ pub(super) struct Left<'a> {
 
 /// What happens to the sums of a tile.
 #[derive(Clone, Copy)]
-pub(super) struct Finish {
+pub(super) struct Epilogue {
     /// Of every column; null for none.
     pub(super) bias: *const f32,
     /// Added to the sums, rows `add_stride` apart; null for nothing.
@@ -26,7 +26,7 @@ pub(super) struct Finish {
     pub(super) limits: (f32, f32),
 }
 
-impl Finish {
+impl Epilogue {
     /// Puts down a register of the result, whose sums are these: the one with number `w` of a row.
     ///
     /// # Safety
@@ -68,9 +68,9 @@ macro_rules! each_row {
 /// (in every row), of which `out` may be written. `add` may be `out`.
 #[inline(always)]
 pub(super) unsafe fn tile<S: Simd, const R: usize, const W: usize>(
-    left: Left,
+    left: LeftRows,
     right: *const f32,
-    finish: Finish,
+    finish: Epilogue,
     out: *mut f32,
     out_stride: usize,
 ) {
@@ -126,9 +126,9 @@ pub(super) unsafe fn tile<S: Simd, const R: usize, const W: usize>(
 pub(super) struct Tile<'a> {
     pub(super) rows: usize,
     pub(super) registers: usize,
-    pub(super) left: Left<'a>,
+    pub(super) left: LeftRows<'a>,
     pub(super) right: *const f32,
-    pub(super) finish: Finish,
+    pub(super) finish: Epilogue,
     pub(super) out: *mut f32,
     pub(super) out_stride: usize,
 }

@@ -3,10 +3,10 @@
 use genus_core::episode::Pile;
 
 use crate::experiment::ExperimentKind;
-use crate::figures::{Curve, CurveChart, CurvePoint, Stop};
-use crate::piles::Varied;
+use crate::figures::{AxisStop, Curve, CurveChart, CurvePoint};
+use crate::piles::PileVariable;
 use crate::report::{
-    Categories, Interval, Report, Run, TradeOff, counted, examples_in_words, in_words, outliers_in_words,
+    BenchReport, Categories, Interval, Run, TradeOff, counted, examples_in_words, in_words, outliers_in_words,
 };
 
 /// A drawing and what it is called.
@@ -20,7 +20,7 @@ pub struct Figure {
     pub svg: String,
 }
 
-impl Report {
+impl BenchReport {
     /// The chart of an experiment that varies one setting: queries a class, α or t; what piles are like; how far a
     /// stream has come; in real time, what every method could trade. Others have none.
     pub fn chart(&self) -> Option<Figure> {
@@ -113,7 +113,7 @@ impl Report {
     }
 }
 
-impl Report {
+impl BenchReport {
     /// The accuracies of the methods side by side: all three of one setting, or All of several.
     fn methods(&self) -> Figure {
         let settings = &self.settings;
@@ -178,7 +178,7 @@ impl Report {
             curves,
             stops: titles
                 .iter()
-                .map(|name| Stop {
+                .map(|name| AxisStop {
                     name: name.clone(),
                     joined: false,
                 })
@@ -238,21 +238,21 @@ impl Report {
     }
 }
 
-impl Report {
+impl BenchReport {
     /// All and K of every method, pile by pile.
     fn piles(&self) -> Figure {
         let mut names: Vec<&str> = Vec::new();
-        let mut stops: Vec<Stop> = Vec::new();
+        let mut stops: Vec<AxisStop> = Vec::new();
         for run in &self.runs {
             let Some(pile) = run.pile.as_ref().filter(|pile| !names.contains(&&*pile.name)) else {
                 continue;
             };
             let varied = pile.varied();
             names.push(&pile.name);
-            stops.push(Stop {
+            stops.push(AxisStop {
                 name: run.place(varied),
                 // Only numbers of items go on from each other.
-                joined: varied == Some(Varied::Items) && !stops.is_empty(),
+                joined: varied == Some(PileVariable::Items) && !stops.is_empty(),
             });
         }
         let place = |run: &Run| {
@@ -388,13 +388,13 @@ fn percent(Interval { mean, ci95 }: Interval) -> Interval {
 
 impl Run {
     /// The pile as it is called below an axis of items a class, where there is little room.
-    fn place(&self, varied: Option<Varied>) -> String {
+    fn place(&self, varied: Option<PileVariable>) -> String {
         let Some(pile) = &self.pile else { return String::new() };
         match (varied, pile.tail) {
             (_, Some(tail)) => format!("{}–{}", tail.smallest, tail.largest),
-            (Some(Varied::Bursts), _) => format!("{} × {}", self.query, pile.frames),
-            (Some(Varied::Examples), _) => format!("{}-shot", self.shot),
-            (Some(Varied::Outliers), _) => format!("{} + {}", self.query, pile.outliers),
+            (Some(PileVariable::Bursts), _) => format!("{} × {}", self.query, pile.frames),
+            (Some(PileVariable::Examples), _) => format!("{}-shot", self.shot),
+            (Some(PileVariable::Outliers), _) => format!("{} + {}", self.query, pile.outliers),
             _ => self.query.to_string(),
         }
     }

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use genus_core::methods::{Context, METHODS, Method, MethodError, MethodSpec};
 use genus_core::{CalibrationSettings, Category, Discovery, Features, Stop};
 use genus_vision::train::HashHead;
-use genus_vision::{Augmented, Limits, decode};
+use genus_vision::{Augmentation, Limits, decode};
 
 use crate::baselines::{
     BASELINES, Ocd, OcdError, OcdTraining, SimGcd, SimGcdError, SimGcdTrainer, SupportCode, train_on_features,
 };
 use crate::calibrations::Calibrations;
 use crate::key;
-use crate::trial::{Mode, Trial};
+use crate::trial::{EpisodeTrial, QueryMode};
 use crate::{Bench, Dataset, ImageRows, LabError};
 use genus::Progress;
 use genus::training::{TrainingError, load_head, save_head};
@@ -105,21 +105,21 @@ pub(crate) struct Contender {
 
 enum ContenderKind {
     Core(Method),
-    Ocd(Ocd, Codes),
+    Ocd(Ocd, HashCodes),
     SimGcd(SimGcd),
-    SimGcdBlocks(Box<Network>),
+    SimGcdBlocks(Box<SimGcdNetwork>),
 }
 
 /// SimGCD with the network that it trains. The lock is never waited for: a thread of the pool that held it and waited for others
 /// of its pool could take up an episode that wants it too.
-struct Network {
+struct SimGcdNetwork {
     trainer: Mutex<SimGcdTrainer>,
     classes: usize,
     views: u64,
 }
 
 /// The hash values of all items, and the head that gave them.
-struct Codes {
+struct HashCodes {
     head: Arc<HashHead>,
     values: Vec<f32>,
 }
@@ -220,11 +220,11 @@ impl Contender {
     }
 
     /// What a baseline finds in a trial.
-    pub(crate) fn discover(&self, trial: &Trial) -> Result<Discovery, LabError> {
+    pub(crate) fn discover(&self, trial: &EpisodeTrial) -> Result<Discovery, LabError> {
         let all: Vec<usize> = (0..trial.task.queries()).collect();
         let seen = match &trial.mode {
-            Mode::TwoStep { subset, .. } => subset.rows(&trial.task),
-            Mode::Batch | Mode::Pile { .. } | Mode::RealTime => all,
+            QueryMode::TwoStep { subset, .. } => subset.rows(&trial.task),
+            QueryMode::Batch | QueryMode::Pile { .. } | QueryMode::RealTime => all,
         };
         let clusters = match &self.kind {
             ContenderKind::Core(method) => {
@@ -248,7 +248,7 @@ impl Contender {
     }
 
     /// What a baseline says of every query when it sees one at a time.
-    pub(crate) fn one_by_one(&self, trial: &Trial) -> Result<Vec<Category>, LabError> {
+    pub(crate) fn one_by_one(&self, trial: &EpisodeTrial) -> Result<Vec<Category>, LabError> {
         let known = trial.task.known();
         match &self.kind {
             // A code depends on its item alone.
@@ -286,22 +286,22 @@ fn core_method(spec: &MethodSpec, bench: &Bench, calibrations: &mut Calibrations
 }
 
 /// Prepares SimGCD's training of a network on the images of a data set.
-fn network(method: &SimGcd, data: &Dataset, images: &ImageRows, bench: &Bench) -> Result<Network, String> {
+fn network(method: &SimGcd, data: &Dataset, images: &ImageRows, bench: &Bench) -> Result<SimGcdNetwork, String> {
     let weights = images.weights.read().map_err(|e| e.to_string())?;
     let architecture = images.encoder.architecture;
     let classes = bench.shape.way.saturating_add(bench.shape.new);
     let trainer = method.trainer(architecture, images.encoder.transform.crop, weights, classes);
-    Ok(Network {
+    Ok(SimGcdNetwork {
         trainer: Mutex::new(trainer.map_err(|e| e.to_string())?),
         classes,
         views: data.views().len().max(1) as u64,
     })
 }
 
-impl Network {
+impl SimGcdNetwork {
     /// The head of some queries after a training on them and the examples.
-    fn heads(&self, trial: &Trial, seen: &[usize]) -> Result<Vec<usize>, String> {
-        if seen.len() < trial.task.queries() && matches!(trial.mode, Mode::TwoStep { .. }) {
+    fn heads(&self, trial: &EpisodeTrial, seen: &[usize]) -> Result<Vec<usize>, String> {
+        if seen.len() < trial.task.queries() && matches!(trial.mode, QueryMode::TwoStep { .. }) {
             return Err("with blocks to train it takes whole episodes, not large tasks".to_owned());
         }
         if trial.episode.classes.len() != self.classes {
@@ -328,7 +328,7 @@ fn pixels(data: &Dataset, items: &[usize], number: u64) -> Result<Vec<f32>, Stri
     let Some(images) = data.images() else {
         return Ok(Vec::new());
     };
-    let (limits, augmented) = (Limits::default(), Augmented { number, mirror: true });
+    let (limits, augmented) = (Limits::default(), Augmentation { number, mirror: true });
     let mut pixels = Vec::new();
     for &item in items {
         let source = &images.sources[item];
@@ -347,7 +347,7 @@ fn pixels(data: &Dataset, items: &[usize], number: u64) -> Result<Vec<f32>, Stri
 }
 
 /// Trains SimGCD on the examples and some of the queries; the head of every query.
-fn simgcd(method: &SimGcd, trial: &Trial, seen: &[usize]) -> Result<Vec<usize>, SimGcdError> {
+fn simgcd(method: &SimGcd, trial: &EpisodeTrial, seen: &[usize]) -> Result<Vec<usize>, SimGcdError> {
     let (task, episode) = (&trial.task, &trial.episode);
     let known = task.known();
     let rows: Vec<usize> = (known..task.points().rows()).collect();
@@ -372,7 +372,7 @@ fn simgcd(method: &SimGcd, trial: &Trial, seen: &[usize]) -> Result<Vec<usize>, 
 }
 
 /// The cluster of every point by its code.
-fn ocd(method: &Ocd, codes: &Codes, trial: &Trial) -> Result<Vec<usize>, OcdError> {
+fn ocd(method: &Ocd, codes: &HashCodes, trial: &EpisodeTrial) -> Result<Vec<usize>, OcdError> {
     let episode = &trial.episode;
     let bits = codes.head.bits();
     let of = |items: &[usize]| -> Vec<f32> {
@@ -395,7 +395,7 @@ fn ocd(method: &Ocd, codes: &Codes, trial: &Trial) -> Result<Vec<usize>, OcdErro
 }
 
 /// The mean of the examples of every class, as they came and not of their directions: that is what the head has learnt on.
-fn means_of_examples(trial: &Trial) -> Vec<f32> {
+fn means_of_examples(trial: &EpisodeTrial) -> Vec<f32> {
     let episode = &trial.episode;
     let features = trial
         .data
@@ -413,10 +413,10 @@ fn means_of_examples(trial: &Trial) -> Vec<f32> {
 }
 
 /// The codes of a data set: those it comes with, or those of a head that is trained on its base classes, or was before.
-fn codes(data: &Dataset, training: OcdTraining, bench: &Bench, progress: &dyn Progress) -> Result<Codes, String> {
+fn codes(data: &Dataset, training: OcdTraining, bench: &Bench, progress: &dyn Progress) -> Result<HashCodes, String> {
     let finish = |head: Arc<HashHead>, features: &Features| {
         let values = head.hashes(features.values()).map_err(|e| e.to_string())?;
-        Ok(Codes { head, values })
+        Ok(HashCodes { head, values })
     };
     if let Some((features, head)) = data.codes() {
         return finish(head.clone(), features);

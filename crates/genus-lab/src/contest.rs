@@ -1,13 +1,13 @@
 //! One method on one task whose truth is known.
 
 use genus_core::methods::Method;
-use genus_core::metrics::{Accuracy, Convention, Judged, accuracy};
+use genus_core::metrics::{Accuracy, Convention, Evaluation, accuracy};
 use genus_core::{Discover, Discovery, Task};
 
 use crate::LabError;
 
 /// What a method found, and how right that is.
-pub struct Contest {
+pub struct ScoredMethod {
     /// The method.
     pub method: &'static str,
     /// Its answer.
@@ -16,7 +16,7 @@ pub struct Contest {
     pub accuracy: Accuracy,
 }
 
-impl Contest {
+impl ScoredMethod {
     /// Runs a method. The known classes of `truth` have the numbers that they have in the task.
     pub fn run(task: &Task, truth: &[usize], method: &'static str, seed: u64) -> Result<Self, LabError> {
         let found = Method::parse(method, seed)?.discover(task);
@@ -25,7 +25,7 @@ impl Contest {
             episode: 0,
             source,
         })?;
-        let judged = Judged {
+        let judged = Evaluation {
             known: discovery.prototype_clusters(),
             clusters: discovery.query_clusters(),
             truth,

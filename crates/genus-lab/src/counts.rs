@@ -5,15 +5,15 @@ use std::fmt;
 use genus_data::datasets::{ImageSet, Images};
 
 use crate::paper::paper_counts;
-use crate::report::{Cell, Table};
+use crate::report::{MarkdownTable, TableCell};
 
 /// How many classes and images data sets have, by which of their images are taken. As text it is a Markdown table.
-pub struct Counts {
-    pub(crate) table: Table,
+pub struct DatasetCounts {
+    pub(crate) table: MarkdownTable,
     pub(crate) notes: Vec<String>,
 }
 
-impl fmt::Display for Counts {
+impl fmt::Display for DatasetCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.table)?;
         for note in &self.notes {
@@ -23,7 +23,7 @@ impl fmt::Display for Counts {
     }
 }
 
-impl Counts {
+impl DatasetCounts {
     /// Counts the classes and images of data sets.
     pub fn of(sets: &[(Images, ImageSet)]) -> Self {
         let header = [
@@ -37,11 +37,11 @@ impl Counts {
             "Paper: base",
             "Paper: novel",
         ];
-        let mut table = Table::new(header.map(str::to_owned).to_vec(), 2);
+        let mut table = MarkdownTable::new(header.map(str::to_owned).to_vec(), 2);
         for (images, set) in sets {
             let paper = paper_counts(&set.name);
-            let of_paper = |text: Option<String>| text.map_or_else(Cell::none, Cell::from);
-            let number = |count: usize| Cell::number(count.to_string(), count as f64);
+            let of_paper = |text: Option<String>| text.map_or_else(TableCell::none, TableCell::from);
+            let number = |count: usize| TableCell::number(count.to_string(), count as f64);
             table.row(vec![
                 set.title.clone().into(),
                 images.to_string().into(),

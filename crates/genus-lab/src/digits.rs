@@ -4,7 +4,7 @@ use genus_core::episode::{Pool, Shape};
 use genus_core::{Features, Support, Task, Taxonomy};
 use genus_data::digits;
 
-use crate::{Contest, LabError};
+use crate::{LabError, ScoredMethod};
 
 /// One large task on handwritten digits, with its pictures and its truth.
 pub struct DigitsTask {
@@ -81,12 +81,12 @@ impl DigitsTask {
     }
 
     /// Runs a method of the table.
-    pub fn run(&self, method: &'static str, seed: u64) -> Result<Contest, LabError> {
-        Contest::run(&self.task, &self.truth, method, seed)
+    pub fn run(&self, method: &'static str, seed: u64) -> Result<ScoredMethod, LabError> {
+        ScoredMethod::run(&self.task, &self.truth, method, seed)
     }
 
     /// The categories of a result with their names.
-    pub fn taxonomy(&self, result: &Contest) -> Taxonomy {
+    pub fn taxonomy(&self, result: &ScoredMethod) -> Taxonomy {
         Taxonomy::from_discovery(self.task.classes(), &result.discovery)
     }
 }

@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use crate::calibrations::Calibrations;
 use crate::contender::{BenchMethod, Contender};
 use crate::piles::{PileKind, PileSettings, in_bursts};
-use crate::report::{Report, Run, Settings};
+use crate::report::{BenchReport, Run, Settings};
 use crate::streams::StreamSettings;
-use crate::trial::{Mode, Outcome, Trial};
+use crate::trial::{EpisodeTrial, MethodOutcome, QueryMode};
 use crate::{Dataset, LabError};
 use genus::{Length, Progress};
 
@@ -70,7 +70,7 @@ pub enum Experiment {
     Large(LargeSettings),
     /// Accuracy against the number of queries of a class.
     Queries(Vec<usize>),
-    /// Piles as people have them: items a class, long tails, bursts, numbers of examples, outliers. An episode is a pile.
+    /// Realistic piles: items a class, long tails, bursts, numbers of examples, outliers. An episode is a pile.
     Piles(PileSettings),
     /// A pile item by item, in several orders, beside as much of it at once. An episode is a pile.
     Stream(StreamSettings),
@@ -270,7 +270,12 @@ impl Bench {
     }
 
     /// Runs an experiment.
-    pub fn run(&self, data: &Dataset, experiment: &Experiment, progress: &dyn Progress) -> Result<Report, LabError> {
+    pub fn run(
+        &self,
+        data: &Dataset,
+        experiment: &Experiment,
+        progress: &dyn Progress,
+    ) -> Result<BenchReport, LabError> {
         self.fits(experiment)?;
         if let Experiment::Stream(settings) = experiment {
             return self.run_streams(data, experiment, *settings, progress);
@@ -297,7 +302,7 @@ impl Bench {
             runs.extend(self.run_series(data, experiment, series, &contenders, progress, &mut notes)?);
         }
         let settings = Settings::new(self, data, experiment);
-        Ok(Report::new(settings, runs, notes))
+        Ok(BenchReport::new(settings, runs, notes))
     }
 
     /// The same without those of the experiment that cannot learn from this data.
@@ -459,7 +464,7 @@ impl Bench {
             let (episode, mode) = self
                 .draw(&pool, experiment, series, number)
                 .map_err(|source| self.cannot_draw(data, source))?;
-            let trial = Trial::new(data, episode, mode, self, number)?;
+            let trial = EpisodeTrial::new(data, episode, mode, self, number)?;
             let outcomes = series
                 .methods
                 .iter()
@@ -470,7 +475,7 @@ impl Bench {
         };
         // One large pile at a time has the memory to itself, and its methods use all threads.
         let one_by_one = series.kind.is_some() || contenders.values().any(Contender::needs_all_threads);
-        let outcomes: Vec<Result<Vec<Outcome>, LabError>> = match one_by_one {
+        let outcomes: Vec<Result<Vec<MethodOutcome>, LabError>> = match one_by_one {
             true => (0..self.episodes).map(run).collect(),
             false => (0..self.episodes).into_par_iter().map(run).collect(),
         };
@@ -489,14 +494,14 @@ impl Bench {
         experiment: &Experiment,
         series: &Series,
         number: u64,
-    ) -> Result<(Episode, Mode), EpisodeError> {
+    ) -> Result<(Episode, QueryMode), EpisodeError> {
         let Series { shape, pile, kind, .. } = *series;
         if let Some(PileKind { frames, .. }) = kind {
             let episode = pool.episode_of(shape, pile, self.seed, number)?;
-            return Ok((in_bursts(episode, frames), Mode::Pile { frames }));
+            return Ok((in_bursts(episode, frames), QueryMode::Pile { frames }));
         }
         match experiment {
-            Experiment::RealTime => Ok((pool.episode_of(shape, pile, self.seed, number)?, Mode::RealTime)),
+            Experiment::RealTime => Ok((pool.episode_of(shape, pile, self.seed, number)?, QueryMode::RealTime)),
             Experiment::Large(large) => {
                 let (episode, subset) = if large.authors {
                     let (episode, first) = pool.large_in_order(shape, self.seed, number)?;
@@ -509,14 +514,14 @@ impl Bench {
                     };
                     (pool.large(shape, self.seed, number)?, subset)
                 };
-                let mode = Mode::TwoStep {
+                let mode = QueryMode::TwoStep {
                     subset,
                     centre_norm: large.centre_norm,
                     refine: large.refine,
                 };
                 Ok((episode, mode))
             }
-            _ => Ok((pool.episode_of(shape, pile, self.seed, number)?, Mode::Batch)),
+            _ => Ok((pool.episode_of(shape, pile, self.seed, number)?, QueryMode::Batch)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The paper's experiments, as runs that give tables and JSON.
 //!
 //! A [`Dataset`] is a feature file and the classes that episodes are drawn from. An [`Experiment`] run on it gives a
-//! [`Report`], which is printed as Markdown or written as JSON. Nothing here writes to a terminal: progress goes to a
+//! [`BenchReport`], which is printed as Markdown or written as JSON. Nothing here writes to a terminal: progress goes to a
 //! [`Progress`].
 //!
 //! ```
@@ -61,19 +61,19 @@ pub use baselines::{
 };
 pub use charts::Figure;
 pub use contender::BenchMethod;
-pub use contest::Contest;
-pub use counts::Counts;
+pub use contest::ScoredMethod;
+pub use counts::DatasetCounts;
 pub use dataset::{ClassLists, Dataset, ImageRows};
 pub use digits::DigitsTask;
 pub use emoji::{EmojiFolders, EmojiPile};
 pub use experiment::{Bench, Experiment, ExperimentKind, LargeSettings};
 pub use genus::{Length, Progress, Silent};
 pub use machine::Machine;
-pub use paper::{PaperCell, PaperCounts, Place, paper_cell, paper_counts};
-pub use piles::{PileSettings, Varied};
+pub use paper::{CellPlace, PaperCell, PaperCounts, paper_cell, paper_counts};
+pub use piles::{PileSettings, PileVariable};
 pub use report::{
-    AccuracySummary, Categories, EpisodeFigures, Interval, KnownOrNew, OtherMetrics, PileReport, Report, Run, Settings,
-    StreamReport, SurenessReport, TailReport, TradeOff, UnsureShares, figures_page,
+    AccuracySummary, BenchReport, Categories, EpisodeFigures, Interval, KnownOrNew, OtherMetrics, PileReport, Run,
+    Settings, StreamReport, SurenessReport, TailReport, TradeOff, UnsureShares, figures_page,
 };
 pub use source::{DataInput, DataSource, EmbeddingOptions};
 pub use streams::StreamSettings;

@@ -1,4 +1,4 @@
-//! Piles as people have them: many and few items a class, long tails, bursts, few examples, items that belong nowhere.
+//! Realistic piles: many and few items a class, long tails, bursts, few examples, items that belong nowhere.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ const SHAKE: f64 = 0.25;
 
 /// What is varied from pile to pile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Varied {
+pub enum PileVariable {
     /// The items of a class.
     Items,
     /// Whether the classes have a long tail.
@@ -30,7 +30,7 @@ pub enum Varied {
     Outliers,
 }
 
-impl Varied {
+impl PileVariable {
     /// Everything that can be varied.
     pub const ALL: [Self; 5] = [Self::Items, Self::Tail, Self::Bursts, Self::Examples, Self::Outliers];
 
@@ -46,13 +46,13 @@ impl Varied {
     }
 }
 
-impl fmt::Display for Varied {
+impl fmt::Display for PileVariable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Varied {
+impl FromStr for PileVariable {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -75,7 +75,7 @@ pub struct PileSettings {
     /// The items of a pile that belong nowhere.
     pub outliers: usize,
     /// What is varied.
-    pub varied: Vec<Varied>,
+    pub varied: Vec<PileVariable>,
 }
 
 impl Default for PileSettings {
@@ -89,7 +89,7 @@ impl Default for PileSettings {
             frames: 3,
             examples: vec![1, 5, 10],
             outliers: 10,
-            varied: Varied::ALL.to_vec(),
+            varied: PileVariable::ALL.to_vec(),
         }
     }
 }
@@ -102,10 +102,10 @@ impl PileSettings {
         items.get(items.len().saturating_sub(1) / 2).copied().unwrap_or(0)
     }
 
-    /// The piles, each once, in the order of [`Varied::ALL`].
+    /// The piles, each once, in the order of [`PileVariable::ALL`].
     pub(crate) fn piles(&self, shape: Shape) -> Vec<PileKind> {
         let usual = PileKind {
-            varied: Varied::Items,
+            varied: PileVariable::Items,
             shape: Shape {
                 query: self.usual_items(),
                 ..shape
@@ -114,30 +114,33 @@ impl PileSettings {
             frames: 1,
         };
         let mut piles: Vec<PileKind> = Vec::new();
-        for varied in Varied::ALL.into_iter().filter(|varied| self.varied.contains(varied)) {
+        for varied in PileVariable::ALL
+            .into_iter()
+            .filter(|varied| self.varied.contains(varied))
+        {
             let of = PileKind { varied, ..usual };
             let new: Vec<PileKind> = match varied {
-                Varied::Items => self
+                PileVariable::Items => self
                     .items
                     .iter()
                     .map(|&query| of.with(Shape { query, ..shape }))
                     .collect(),
-                Varied::Tail => vec![PileKind {
+                PileVariable::Tail => vec![PileKind {
                     pile: Pile {
                         tail: Some(self.tail),
                         ..of.pile
                     },
                     ..of
                 }],
-                Varied::Bursts => vec![PileKind {
+                PileVariable::Bursts => vec![PileKind {
                     frames: self.frames,
                     ..of
                 }],
-                Varied::Examples => {
+                PileVariable::Examples => {
                     let shots = self.examples.iter();
                     shots.map(|&shot| of.with(Shape { shot, ..usual.shape })).collect()
                 }
-                Varied::Outliers => vec![PileKind {
+                PileVariable::Outliers => vec![PileKind {
                     pile: Pile {
                         outliers: self.outliers,
                         ..of.pile
@@ -158,7 +161,7 @@ impl PileSettings {
 /// One of the piles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PileKind {
-    pub(crate) varied: Varied,
+    pub(crate) varied: PileVariable,
     pub(crate) shape: Shape,
     pub(crate) pile: Pile,
     /// The frames of every item that is not an example.
@@ -193,8 +196,8 @@ impl fmt::Display for PileKind {
             write!(f, " in bursts of {}", self.frames)?;
         }
         match (self.varied, shot) {
-            (Varied::Examples, 1) => write!(f, ", 1 example")?,
-            (Varied::Examples, more) => write!(f, ", {more} examples")?,
+            (PileVariable::Examples, 1) => write!(f, ", 1 example")?,
+            (PileVariable::Examples, more) => write!(f, ", {more} examples")?,
             _ => {}
         }
         match self.pile.outliers {
@@ -284,21 +287,24 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_alone_is_there_alone() {
-        let of = |varied: &[Varied], items: &[usize]| {
+        let of = |varied: &[PileVariable], items: &[usize]| {
             names(&PileSettings {
                 varied: varied.to_vec(),
                 items: items.to_vec(),
                 ..PileSettings::default()
             })
         };
-        assert_eq!(of(&[Varied::Bursts], &[200, 20]), ["24 × 20 in bursts of 3"]);
-        assert_eq!(of(&[Varied::Tail, Varied::Items], &[7, 7]), ["24 × 7", "24 × 6–200"]);
+        assert_eq!(of(&[PileVariable::Bursts], &[200, 20]), ["24 × 20 in bursts of 3"]);
+        assert_eq!(
+            of(&[PileVariable::Tail, PileVariable::Items], &[7, 7]),
+            ["24 × 7", "24 × 6–200"]
+        );
         let examples = ["24 × 9, 1 example", "24 × 9, 5 examples", "24 × 9, 10 examples"];
-        assert_eq!(of(&[Varied::Examples], &[9]), examples);
+        assert_eq!(of(&[PileVariable::Examples], &[9]), examples);
         // A burst of one frame is no burst.
         let single = PileSettings {
             frames: 1,
-            varied: vec![Varied::Items, Varied::Bursts],
+            varied: vec![PileVariable::Items, PileVariable::Bursts],
             ..PileSettings::default()
         };
         assert_eq!(names(&single), ["24 × 20", "24 × 60", "24 × 200"]);

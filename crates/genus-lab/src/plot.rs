@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use genus_core::episode::Episode;
-use genus_core::metrics::{Convention, Judged, accuracy, classes_of_clusters};
+use genus_core::metrics::{Convention, Evaluation, accuracy, classes_of_clusters};
 use genus_core::projection::Projection;
 use genus_core::{Category, Discovery};
 
@@ -12,7 +12,7 @@ use crate::charts::Figure;
 use crate::contender::{BenchMethod, Contender};
 use crate::figures::{Confusion, MapGrid, MapPanel, MapRow};
 use crate::report::{in_words, outliers_in_words};
-use crate::trial::{Mode, Trial};
+use crate::trial::{EpisodeTrial, QueryMode};
 use crate::{Bench, Dataset, LabError};
 use genus::{Length, Progress};
 
@@ -50,7 +50,7 @@ impl Bench {
                 .episode_of(self.shape, self.pile, self.seed, number)
                 .map_err(|source| self.cannot_draw(data, source))?;
             let names: Vec<&String> = episode.classes.iter().map(|&class| &pool.classes()[class]).collect();
-            let trial = Trial::new(data, episode, Mode::Batch, self, number)?;
+            let trial = EpisodeTrial::new(data, episode, QueryMode::Batch, self, number)?;
             let known = trial.task.known();
             let truth = (0..known)
                 .chain(trial.episode.truth.iter().copied())
@@ -65,7 +65,7 @@ impl Bench {
             }];
             for contender in &contenders {
                 let discovery = trial.discover(contender)?;
-                let matched = Matched::new(&discovery, &trial.episode);
+                let matched = MatchedGroups::new(&discovery, &trial.episode);
                 panels.push(MapPanel {
                     categories: matched.points.iter().map(|&class| category(class, known)).collect(),
                     caption: format!("All {:.1} %", 100.0 * matched.all),
@@ -106,7 +106,14 @@ impl Bench {
         Ok(figures)
     }
 
-    fn confusion(&self, data: &Dataset, spec: &str, names: &[&String], trial: &Trial, matched: &Matched) -> Figure {
+    fn confusion(
+        &self,
+        data: &Dataset,
+        spec: &str,
+        names: &[&String],
+        trial: &EpisodeTrial,
+        matched: &MatchedGroups,
+    ) -> Figure {
         let known = trial.task.known();
         // Outliers have no row, so their numbers need no column.
         let column = |found: usize| match found < names.len() {
@@ -159,15 +166,15 @@ fn category(class: usize, known: usize) -> Category {
 }
 
 /// What a method found, in the numbers of the true classes as far as they are matched.
-struct Matched {
+struct MatchedGroups {
     /// The class of every prototype and query; groups that are no class have the numbers after the last and the outliers'.
     points: Vec<usize>,
     all: f64,
 }
 
-impl Matched {
+impl MatchedGroups {
     fn new(discovery: &Discovery, episode: &Episode) -> Self {
-        let judged = Judged {
+        let judged = Evaluation {
             known: discovery.prototype_clusters(),
             clusters: &discovery.query_clusters()[..episode.belonging()],
             truth: &episode.truth[..episode.belonging()],

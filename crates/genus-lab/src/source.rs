@@ -7,7 +7,7 @@ use genus::training::{trained_encoder, trained_hash};
 use genus::{CalibrationFile, Embedder, ImageOptions, Items, Note, Progress};
 use genus_data::datasets::{DatasetEntry, ImageSet, Images};
 use genus_data::{ImageList, Split, TableOptions, is_image_source, list_images, read_table};
-use genus_vision::{Augmented, ImageSource};
+use genus_vision::{Augmentation, ImageSource};
 
 use crate::contender::BenchMethod;
 use crate::{ClassLists, Dataset, ImageRows, LabError};
@@ -176,7 +176,7 @@ impl EmbeddingOptions {
             false => 0,
         };
         let views = (0..views as u64).map(|number| {
-            let items = embedder.embedded(list, source, Some(Augmented { number, mirror: true }))?;
+            let items = embedder.embedded(list, source, Some(Augmentation { number, mirror: true }))?;
             Ok(read_table(items.path())?.table.features)
         });
         data = data.with_views(views.collect::<Result<_, LabError>>()?)?;

@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use genus_core::episode::{Episode, EpisodeError, Pool};
 use genus_core::rng::Rng;
-use genus_core::{Assignment, DiscoverError, Knowledge, Place, Rule, Stream};
+use genus_core::{Assignment, DiscoverError, Knowledge, Rule, Stream, StreamPlace};
 use rayon::prelude::*;
 
 use crate::calibrations::Calibrations;
 use crate::contender::Contender;
 use crate::experiment::Series;
-use crate::report::{Report, Run, Settings};
-use crate::trial::{Mode, Outcome, Trial, judge_clusters};
+use crate::report::{BenchReport, Run, Settings};
+use crate::trial::{EpisodeTrial, MethodOutcome, QueryMode, judge_clusters};
 use crate::{Bench, Dataset, Experiment, LabError};
 use genus::{Length, Progress};
 
@@ -46,9 +46,9 @@ impl StreamSettings {
 }
 
 /// What the stream and every method had after some items.
-struct Look {
+struct StreamSnapshot {
     seen: usize,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<MethodOutcome>,
 }
 
 impl Bench {
@@ -59,7 +59,7 @@ impl Bench {
         experiment: &Experiment,
         settings: StreamSettings,
         progress: &dyn Progress,
-    ) -> Result<Report, LabError> {
+    ) -> Result<BenchReport, LabError> {
         let mut notes = Vec::new();
         let methods = self.methods_for(data, experiment, &mut notes);
         let mut calibrations = Calibrations::new(data, self, progress);
@@ -90,18 +90,18 @@ impl Bench {
         let orders = settings.orders.max(1);
         let total = self.episodes.saturating_mul(orders);
         progress.start("orders", Length::Steps(total));
-        let one = |number| -> Result<Vec<Look>, LabError> {
+        let one = |number| -> Result<Vec<StreamSnapshot>, LabError> {
             let pile = self
                 .in_order(&pool, number / orders, number)
                 .map_err(|source| self.cannot_draw(data, source))?;
             let looks = settings.looks(pile.queries.len());
-            let whole = Trial::new(data, pile.clone(), Mode::Batch, self, number)?;
+            let whole = EpisodeTrial::new(data, pile.clone(), QueryMode::Batch, self, number)?;
             let mut found = Vec::new();
             for (seen, streamed) in looks.iter().zip(whole.streamed(knowledge, &looks)?) {
-                let trial = Trial::new(data, first(&pile, *seen), Mode::Batch, self, number)?;
+                let trial = EpisodeTrial::new(data, first(&pile, *seen), QueryMode::Batch, self, number)?;
                 let at_once = contenders.iter().map(|contender| trial.run_on_its_features(contender));
                 let outcomes = std::iter::once(Ok(streamed)).chain(at_once);
-                found.push(Look {
+                found.push(StreamSnapshot {
                     seen: *seen,
                     outcomes: outcomes.collect::<Result<_, _>>()?,
                 });
@@ -109,10 +109,11 @@ impl Bench {
             progress.step();
             Ok(found)
         };
-        let found: Vec<Result<Vec<Look>, LabError>> = match contenders.iter().any(Contender::needs_all_threads) {
-            true => (0..total).map(one).collect(),
-            false => (0..total).into_par_iter().map(one).collect(),
-        };
+        let found: Vec<Result<Vec<StreamSnapshot>, LabError>> =
+            match contenders.iter().any(Contender::needs_all_threads) {
+                true => (0..total).map(one).collect(),
+                false => (0..total).into_par_iter().map(one).collect(),
+            };
         let found = found.into_iter().collect::<Result<Vec<_>, _>>()?;
         let series = Series {
             shape: self.shape,
@@ -133,7 +134,7 @@ impl Bench {
             }
         }
         notes.extend(end(&runs));
-        Ok(Report::new(Settings::new(self, data, experiment), runs, notes))
+        Ok(BenchReport::new(Settings::new(self, data, experiment), runs, notes))
     }
 
     /// A pile whose queries come in the order of a number.
@@ -170,9 +171,9 @@ fn end(runs: &[Run]) -> Option<String> {
     ))
 }
 
-impl Trial<'_> {
+impl EpisodeTrial<'_> {
     /// Where a stream has put the queries after some of them, as it would say if no more came.
-    fn streamed(&self, knowledge: &Knowledge, looks: &[usize]) -> Result<Vec<Outcome>, LabError> {
+    fn streamed(&self, knowledge: &Knowledge, looks: &[usize]) -> Result<Vec<MethodOutcome>, LabError> {
         let failed = |source: DiscoverError| self.method_failed(STREAM, source);
         let mut stream = Stream::of_examples(&self.task, knowledge).map_err(failed)?;
         let mut places: Vec<Assignment> = Vec::new();
@@ -184,7 +185,7 @@ impl Trial<'_> {
             let observed = stream.observe(self.data.features().row(query));
             time += start.elapsed();
             let observed = observed.map_err(|source| failed(source.into()))?;
-            let (Place::Joined(place) | Place::Waiting(place)) = observed.place;
+            let (StreamPlace::Joined(place) | StreamPlace::Waiting(place)) = observed.place;
             places.push(place);
             given_up += usize::from(observed.given_up.is_some());
             settle(&mut places, observed.settled.into_iter().chain(observed.given_up));
@@ -197,7 +198,7 @@ impl Trial<'_> {
                 settle(&mut places, waiting);
                 let clusters: Vec<usize> = places.iter().map(|place| place.category).collect();
                 let known: Vec<usize> = (0..self.task.known()).collect();
-                outcomes.push(Outcome {
+                outcomes.push(MethodOutcome {
                     categories: Some(ended.entries().len()),
                     waiting: Some(share),
                     ..judge_clusters(&known, &clusters, &self.episode.truth[..places.len()], time)

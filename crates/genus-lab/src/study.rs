@@ -10,10 +10,10 @@ use genus_files::{AtomicFile, FileError, MAX_TEXT, read_whole};
 use serde::{Deserialize, Serialize};
 
 use crate::charts::Figure;
-use crate::counts::Counts;
+use crate::counts::DatasetCounts;
 use crate::key;
 use crate::machine::Machine;
-use crate::report::{Block, Page, Report};
+use crate::report::{BenchReport, ReportPage, SectionBlock};
 use crate::{Bench, Dataset, Experiment, LabError, LargeSettings};
 use genus::{Length, Progress};
 
@@ -46,15 +46,15 @@ struct Section {
     title: String,
     /// What the files of its figures begin with.
     folder: String,
-    blocks: Vec<Block>,
+    blocks: Vec<SectionBlock>,
 }
 
 /// A report as it lies in the folder.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredReport {
     /// A hash of everything that the report depends on.
     key: String,
-    report: Report,
+    report: BenchReport,
 }
 
 impl Study {
@@ -86,12 +86,16 @@ impl Study {
     }
 
     /// Says in the report which data sets there are.
-    pub fn data_sets(&mut self, counts: Counts) {
-        let Counts { table, notes } = counts;
-        self.section("Data sets", "", vec![Block::Table(table), Block::List(notes)]);
+    pub fn data_sets(&mut self, counts: DatasetCounts) {
+        let DatasetCounts { table, notes } = counts;
+        self.section(
+            "Data sets",
+            "",
+            vec![SectionBlock::Table(table), SectionBlock::List(notes)],
+        );
     }
 
-    fn section(&mut self, title: &str, folder: &str, blocks: Vec<Block>) {
+    fn section(&mut self, title: &str, folder: &str, blocks: Vec<SectionBlock>) {
         let (title, folder) = (title.to_owned(), folder.to_owned());
         self.sections.push(Section { title, folder, blocks });
     }
@@ -126,7 +130,7 @@ impl Study {
         ];
         let mut blocks = Vec::new();
         if let Some(encoder) = data.encoder() {
-            blocks.push(Block::Paragraph(format!("Features of `{encoder}`.")));
+            blocks.push(SectionBlock::Paragraph(format!("Features of `{encoder}`.")));
         }
         for (name, bench, experiment) in plan {
             let Some(report) = self.report(folder, name, data, &bench, &experiment, progress)? else {
@@ -135,7 +139,7 @@ impl Study {
             if let Some(figure) = report.chart() {
                 self.write_figure(folder, &figure)?;
             }
-            blocks.push(Block::Report(Some(name.to_owned()), Box::new(report)));
+            blocks.push(SectionBlock::Report(Some(name.to_owned()), Box::new(report)));
         }
         let plot = Bench {
             episodes: MAPS.min(self.bench.episodes),
@@ -146,8 +150,8 @@ impl Study {
                 for figure in &figures {
                     self.write_figure(folder, figure)?;
                 }
-                blocks.push(Block::Heading("plot".to_owned()));
-                blocks.extend(figures.into_iter().map(Block::Figure));
+                blocks.push(SectionBlock::Heading("plot".to_owned()));
+                blocks.extend(figures.into_iter().map(SectionBlock::Figure));
             }
             Err(error) => self.skip_or_fail(&format!("{folder}: plot"), error)?,
         }
@@ -172,8 +176,8 @@ impl Study {
             let stem = format!("{name}-{}", plain(experiment.subject()));
             reports.extend(self.report(folder, &stem, data, &bench, experiment, progress)?);
         }
-        if let Some(report) = Report::combined(reports) {
-            self.section(title, "", vec![Block::Report(None, Box::new(report))]);
+        if let Some(report) = BenchReport::combined(reports) {
+            self.section(title, "", vec![SectionBlock::Report(None, Box::new(report))]);
         }
         Ok(())
     }
@@ -188,20 +192,20 @@ impl Study {
         bench: &Bench,
         experiment: &Experiment,
         progress: &dyn Progress,
-    ) -> Result<Option<Report>, LabError> {
+    ) -> Result<Option<BenchReport>, LabError> {
         let path = self.folder.join(folder).join(format!("{name}.json"));
         let key = key::of_report(data, bench, experiment);
         let before = read_whole(&path, MAX_TEXT)
             .ok()
-            .and_then(|text| serde_json::from_slice::<Kept>(&text).ok());
+            .and_then(|text| serde_json::from_slice::<StoredReport>(&text).ok());
         if let Some(kept) = before.filter(|kept| kept.key == key) {
             self.reused += 1;
             return Ok(Some(kept.report));
         }
         let what = format!("{folder} {name}");
-        match bench.run(data, experiment, &Named(progress, &what)) {
+        match bench.run(data, experiment, &NamedProgress(progress, &what)) {
             Ok(report) => {
-                let kept = Kept { key, report };
+                let kept = StoredReport { key, report };
                 let json = serde_json::to_string_pretty(&kept).expect("a report has a JSON form");
                 write_file(&path, &json)?;
                 self.run += 1;
@@ -234,12 +238,12 @@ impl Study {
 
     /// The whole study as one self-contained page, with the command that made it.
     pub fn page(&self, command: &str) -> String {
-        let mut sections: Vec<(&str, Vec<&Block>)> = self
+        let mut sections: Vec<(&str, Vec<&SectionBlock>)> = self
             .sections
             .iter()
             .map(|section| (&*section.title, section.blocks.iter().collect()))
             .collect();
-        let left_out = Block::List(
+        let left_out = SectionBlock::List(
             self.skipped
                 .iter()
                 .map(|(what, why)| format!("{what}: {why}"))
@@ -248,7 +252,7 @@ impl Study {
         if !self.skipped.is_empty() {
             sections.push(("Left out", vec![&left_out]));
         }
-        Page {
+        ReportPage {
             title: "Results".to_owned(),
             lead: format!(
                 "The experiments of Few-shot Novel Category Discovery, {} episodes each unless a table says otherwise, seed {}. \
@@ -300,13 +304,13 @@ impl Section {
             |figure: &Figure| format!("![{}](figures/{})\n\n", figure.title, figure_file(&self.folder, figure));
         for block in &self.blocks {
             match block {
-                Block::Paragraph(paragraph) => text += &format!("{paragraph}\n\n"),
-                Block::Heading(heading) => text += &format!("### {heading}\n\n"),
-                Block::Table(table) => text += &table.to_string(),
-                Block::List(items) => text.extend(items.iter().map(|item| format!("\n- {item}"))),
-                Block::Figure(drawn) => text += &figure(drawn),
-                Block::Report(None, report) => text += &report.markdown(),
-                Block::Report(Some(name), report) => {
+                SectionBlock::Paragraph(paragraph) => text += &format!("{paragraph}\n\n"),
+                SectionBlock::Heading(heading) => text += &format!("### {heading}\n\n"),
+                SectionBlock::Table(table) => text += &table.to_string(),
+                SectionBlock::List(items) => text.extend(items.iter().map(|item| format!("\n- {item}"))),
+                SectionBlock::Figure(drawn) => text += &figure(drawn),
+                SectionBlock::Report(None, report) => text += &report.markdown(),
+                SectionBlock::Report(Some(name), report) => {
                     text += &format!("### {name}\n\n{}\n", report.markdown());
                     text.extend(report.chart().as_ref().map(figure));
                 }
@@ -343,9 +347,9 @@ impl Experiment {
 }
 
 /// Says what of a study is under way.
-struct Named<'a>(&'a dyn Progress, &'a str);
+struct NamedProgress<'a>(&'a dyn Progress, &'a str);
 
-impl Progress for Named<'_> {
+impl Progress for NamedProgress<'_> {
     fn start(&self, stage: &str, length: Length) {
         self.0.start(&format!("{}: {stage}", self.1), length);
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use genus_core::episode::Episode;
 use genus_core::methods::Method;
 use genus_core::metrics::{
-    Accuracy, Convention, Judged, accuracy, ari, auroc, classes_of_clusters, errors_among_least_sure, nmi,
+    Accuracy, Convention, Evaluation, accuracy, ari, auroc, classes_of_clusters, errors_among_least_sure, nmi,
 };
 use genus_core::{
     Category, CentreNorm, Discover, DiscoverError, Discovery, Features, Prototypes, RealTime, Score, Subset, Support,
@@ -19,7 +19,7 @@ use crate::{Bench, Dataset, LabError};
 
 /// How queries are handed to a method.
 #[derive(Clone, Debug)]
-pub(crate) enum Mode {
+pub(crate) enum QueryMode {
     /// All at once.
     Batch,
     /// All at once, in bursts of so many frames; how sure a method is counts too.
@@ -36,7 +36,7 @@ pub(crate) enum Mode {
 
 /// How well one method did in one episode.
 #[derive(Clone, Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct MethodOutcome {
     /// In the order of [`Convention::ALL`].
     pub(crate) accuracies: [Accuracy; 4],
     pub(crate) nmi: f64,
@@ -46,9 +46,9 @@ pub(crate) struct Outcome {
     /// The number that there were: known classes, and new ones with a query.
     pub(crate) classes: usize,
     /// How well scores tell known from new, where queries came one by one and have scores.
-    pub(crate) known_or_new: Option<Sorting>,
+    pub(crate) known_or_new: Option<SingleQueries>,
     /// What was called unsure, where there are outliers and the method says so.
-    pub(crate) unsure: Option<Unsure>,
+    pub(crate) unsure: Option<UnsureRates>,
     /// What the probabilities of a pile are worth, where the method has some.
     pub(crate) sureness: Option<Sureness>,
     /// The share of the queries that wait, in a stream.
@@ -79,7 +79,7 @@ impl Sureness {
         let mut probabilities: Vec<f32> = scores.map(|score| score.probability).collect::<Option<_>>()?;
         let outliers = probabilities.split_off(truth.len());
         let clusters = &discovery.query_clusters()[..truth.len()];
-        let classes = classes_of_clusters(&Judged {
+        let classes = classes_of_clusters(&Evaluation {
             known: discovery.prototype_clusters(),
             clusters,
             truth,
@@ -107,15 +107,15 @@ impl Sureness {
 
 /// The scores of queries that came one by one.
 #[derive(Clone, Debug)]
-pub(crate) struct Sorting {
+pub(crate) struct SingleQueries {
     /// How often a query of a known class has a higher score than one of a new class.
     pub(crate) auroc: f64,
-    pub(crate) queries: Vec<Sorted>,
+    pub(crate) queries: Vec<SingleQuery>,
 }
 
 /// One query that came by itself.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sorted {
+pub(crate) struct SingleQuery {
     /// How well it fits the best known class.
     pub(crate) score: f32,
     /// Whether it is of a known class.
@@ -128,32 +128,32 @@ pub(crate) struct Sorted {
 
 /// The shares of queries that were called unsure.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unsure {
+pub(crate) struct UnsureRates {
     pub(crate) outliers: f64,
     pub(crate) others: f64,
 }
 
 /// One episode, and all that its methods share.
-pub(crate) struct Trial<'a> {
+pub(crate) struct EpisodeTrial<'a> {
     pub(crate) data: &'a Dataset,
     pub(crate) episode: Episode,
     pub(crate) task: Task,
-    pub(crate) mode: Mode,
+    pub(crate) mode: QueryMode,
     pub(crate) seed: u64,
     prototypes: Prototypes,
     number: u64,
 }
 
-impl<'a> Trial<'a> {
+impl<'a> EpisodeTrial<'a> {
     /// The trial of an episode that was drawn.
     pub(crate) fn new(
         data: &'a Dataset,
         episode: Episode,
-        mode: Mode,
+        mode: QueryMode,
         bench: &Bench,
         number: u64,
     ) -> Result<Self, LabError> {
-        let trial = Drawn {
+        let trial = TaskParts {
             episode: &episode,
             mode: &mode,
             prototypes: bench.prototypes,
@@ -174,7 +174,7 @@ impl<'a> Trial<'a> {
 
     /// The same trial on other features of the same items.
     pub(crate) fn on(&self, features: &Features) -> Result<Self, LabError> {
-        let drawn = Drawn {
+        let drawn = TaskParts {
             episode: &self.episode,
             mode: &self.mode,
             prototypes: self.prototypes,
@@ -198,8 +198,8 @@ impl<'a> Trial<'a> {
             return contender.discover(self);
         };
         let discovery = match &self.mode {
-            Mode::Batch | Mode::Pile { .. } | Mode::RealTime => method.discover(&self.task),
-            Mode::TwoStep {
+            QueryMode::Batch | QueryMode::Pile { .. } | QueryMode::RealTime => method.discover(&self.task),
+            QueryMode::TwoStep {
                 subset,
                 centre_norm,
                 refine,
@@ -217,7 +217,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Runs a method on the features that it wants to see, and judges it.
-    pub(crate) fn run_on_its_features(&self, contender: &Contender) -> Result<Outcome, LabError> {
+    pub(crate) fn run_on_its_features(&self, contender: &Contender) -> Result<MethodOutcome, LabError> {
         match contender.features() {
             Some(features) => self.on(features)?.run(contender),
             None => self.run(contender),
@@ -225,18 +225,18 @@ impl<'a> Trial<'a> {
     }
 
     /// Runs a method and judges it.
-    pub(crate) fn run(&self, contender: &Contender) -> Result<Outcome, LabError> {
+    pub(crate) fn run(&self, contender: &Contender) -> Result<MethodOutcome, LabError> {
         let start = Instant::now();
         let task = &self.task;
         // Outliers are in the pile, and no answer to them is right or wrong.
         let truth = &self.episode.truth[..self.episode.belonging()];
-        if !matches!(self.mode, Mode::RealTime) {
+        if !matches!(self.mode, QueryMode::RealTime) {
             let discovery = self.discover(contender)?;
             let time = start.elapsed();
-            return Ok(Outcome {
+            return Ok(MethodOutcome {
                 unsure: unsure(&discovery, truth.len()),
                 sureness: match self.mode {
-                    Mode::Pile { .. } => Sureness::of(&discovery, truth),
+                    QueryMode::Pile { .. } => Sureness::of(&discovery, truth),
                     _ => None,
                 },
                 ..judge(&discovery, truth, time)
@@ -249,7 +249,7 @@ impl<'a> Trial<'a> {
             let judged = rule.judge_each(task);
             let time = start.elapsed();
             let categories: Vec<Category> = judged.iter().map(category).collect();
-            return Ok(Outcome {
+            return Ok(MethodOutcome {
                 known_or_new: Some(sorting(task.known(), &judged, &rule.guess_each(task), truth)),
                 ..judge_one_by_one(task.known(), &categories, truth, time)
             });
@@ -286,21 +286,21 @@ impl<'a> Trial<'a> {
 }
 
 /// What a task is made of beside features.
-struct Drawn<'a> {
+struct TaskParts<'a> {
     episode: &'a Episode,
-    mode: &'a Mode,
+    mode: &'a QueryMode,
     prototypes: Prototypes,
     seed: u64,
     number: u64,
 }
 
-impl Drawn<'_> {
+impl TaskParts<'_> {
     /// The task of an episode.
     fn task(&self, features: &Features) -> Result<Task, LabError> {
         let episode = self.episode;
         let names: Vec<String> = episode.support_classes.iter().map(|class| class.to_string()).collect();
         let queries = match *self.mode {
-            Mode::Pile { frames } if frames > 1 => {
+            QueryMode::Pile { frames } if frames > 1 => {
                 let rows = frame_rows(features, &episode.queries, frames, self.seed, self.number);
                 Features::new(features.dim(), rows).map_err(TaskError::Queries)
             }
@@ -322,12 +322,12 @@ fn category(judged: &(Option<usize>, Score)) -> Category {
 }
 
 /// What the scores of queries that came one by one say, given the best known class of each.
-fn sorting(known: usize, judged: &[(Option<usize>, Score)], guesses: &[usize], truth: &[usize]) -> Sorting {
-    let queries: Vec<Sorted> = truth
+fn sorting(known: usize, judged: &[(Option<usize>, Score)], guesses: &[usize], truth: &[usize]) -> SingleQueries {
+    let queries: Vec<SingleQuery> = truth
         .iter()
         .zip(judged)
         .zip(guesses)
-        .map(|((&class, &(found, score)), &guess)| Sorted {
+        .map(|((&class, &(found, score)), &guess)| SingleQuery {
             score: score.probability.unwrap_or(score.similarity),
             old: class < known,
             fits: guess == class,
@@ -336,20 +336,20 @@ fn sorting(known: usize, judged: &[(Option<usize>, Score)], guesses: &[usize], t
         .collect();
     let scores: Vec<f32> = queries.iter().map(|query| query.score).collect();
     let old: Vec<bool> = queries.iter().map(|query| query.old).collect();
-    Sorting {
+    SingleQueries {
         auroc: auroc(&scores, &old),
         queries,
     }
 }
 
 /// How many of the outliers and of the others were called unsure, where the method can say so; outliers come last.
-fn unsure(discovery: &Discovery, belonging: usize) -> Option<Unsure> {
+fn unsure(discovery: &Discovery, belonging: usize) -> Option<UnsureRates> {
     let (others, outliers) = discovery.scores().split_at(belonging);
     if outliers.is_empty() || discovery.calibration().is_none() {
         return None;
     }
     let share = |scores: &[Score]| scores.iter().filter(|score| score.unsure).count() as f64 / scores.len() as f64;
-    Some(Unsure {
+    Some(UnsureRates {
         outliers: share(outliers),
         others: share(others),
     })
@@ -363,18 +363,18 @@ fn one_by_one(method: &Method, task: &Task) -> Result<Vec<Category>, DiscoverErr
 }
 
 /// Judges the first queries, whose truth is known. Categories are counted with all of them.
-fn judge(discovery: &Discovery, truth: &[usize], time: Duration) -> Outcome {
+fn judge(discovery: &Discovery, truth: &[usize], time: Duration) -> MethodOutcome {
     judge_clusters(discovery.prototype_clusters(), discovery.query_clusters(), truth, time)
 }
 
 /// The same of the clusters of prototypes and queries.
-pub(crate) fn judge_clusters(known: &[usize], clusters: &[usize], truth: &[usize], time: Duration) -> Outcome {
-    let judged = Judged {
+pub(crate) fn judge_clusters(known: &[usize], clusters: &[usize], truth: &[usize], time: Duration) -> MethodOutcome {
+    let judged = Evaluation {
         known,
         clusters: &clusters[..truth.len()],
         truth,
     };
-    Outcome {
+    MethodOutcome {
         accuracies: Convention::ALL.map(|convention| accuracy(&judged, convention)),
         nmi: nmi(judged.clusters, truth),
         ari: ari(judged.clusters, truth),
@@ -396,7 +396,7 @@ fn classes(known: usize, truth: &[usize]) -> usize {
 
 /// A new query is right when it is called new; there is no grouping to match. The conventions that do match see one group
 /// of everything that was called new.
-fn judge_one_by_one(known: usize, categories: &[Category], truth: &[usize], time: Duration) -> Outcome {
+fn judge_one_by_one(known: usize, categories: &[Category], truth: &[usize], time: Duration) -> MethodOutcome {
     let prototypes: Vec<usize> = (0..known).collect();
     let clusters: Vec<usize> = categories[..truth.len()]
         .iter()
@@ -405,7 +405,7 @@ fn judge_one_by_one(known: usize, categories: &[Category], truth: &[usize], time
             Category::Novel(_) => known,
         })
         .collect();
-    let judged = Judged {
+    let judged = Evaluation {
         known: &prototypes,
         clusters: &clusters,
         truth,
@@ -426,7 +426,7 @@ fn judge_one_by_one(known: usize, categories: &[Category], truth: &[usize], time
         old: old / old_of,
         new: new / new_of,
     };
-    Outcome {
+    MethodOutcome {
         accuracies: Convention::ALL.map(|convention| match convention {
             Convention::Paper | Convention::AuthorsV2 => single,
             Convention::GcdV1 | Convention::GcdV2 => accuracy(&judged, convention),

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use genus_core::episode::{Half, Pile, Shape, ShortClasses, Tail};
 use genus_core::methods::Method;
-use genus_core::metrics::{Accuracy, Convention, Judged, accuracy};
+use genus_core::metrics::{Accuracy, Convention, Evaluation, accuracy};
 use genus_core::{CentreNorm, Discover, Features, Kind, Prototypes, Support, Task};
 use genus_lab::{
-    Bench, Dataset, DigitsTask, Experiment, LabError, LargeSettings, Length, PileSettings, Progress, Report, Run,
-    Silent, StreamSettings, Varied,
+    Bench, BenchReport, Dataset, DigitsTask, Experiment, LabError, LargeSettings, Length, PileSettings, PileVariable,
+    Progress, Run, Silent, StreamSettings,
 };
 
 /// Numbers between -1 and 1 in a fixed order: SplitMix64.
@@ -64,7 +64,7 @@ fn bench(methods: &[&str]) -> Bench {
     }
 }
 
-fn run(bench: &Bench, data: &Dataset, experiment: &Experiment) -> Report {
+fn run(bench: &Bench, data: &Dataset, experiment: &Experiment) -> BenchReport {
     bench.run(data, experiment, &Silent).unwrap()
 }
 
@@ -232,7 +232,7 @@ fn longer_runs_begin_like_shorter_ones() {
 #[test]
 fn experiments_vary_what_they_are_about() {
     let data = dataset(8, 12);
-    let specs = |report: &Report| -> Vec<String> { report.runs.iter().map(Run::title).collect() };
+    let specs = |report: &BenchReport| -> Vec<String> { report.runs.iter().map(Run::title).collect() };
     let alpha = run(&bench(&[]), &data, &Experiment::Alpha(vec![1.2, 1.4, 3.0]));
     assert_eq!(
         specs(&alpha),
@@ -278,7 +278,7 @@ fn the_methods_of_the_papers_tables_and_ours_are_the_default() {
     assert_eq!(methods(Experiment::RealTime), real_time);
     let piles = Experiment::Piles(PileSettings {
         items: vec![2],
-        varied: vec![Varied::Items],
+        varied: vec![PileVariable::Items],
         ..small_piles()
     });
     assert_eq!(methods(piles), ["calibrated", "proto", "shc", "ukc"]);
@@ -632,7 +632,7 @@ fn judged(data: &Dataset, bench: &Bench, spec: &str, number: u64) -> ([f64; 3], 
     let task = Task::new(&support, data.features().select(&episode.queries)).unwrap();
     let discovery = Method::parse(spec, bench.seed).unwrap().discover(&task).unwrap();
     let scored = episode.queries.len() - bench.pile.outliers;
-    let judged = Judged {
+    let judged = Evaluation {
         known: discovery.prototype_clusters(),
         clusters: &discovery.query_clusters()[..scored],
         truth: &episode.truth[..scored],
@@ -677,7 +677,7 @@ fn tails_and_outliers_are_in_the_pile_and_outliers_are_not_scored() {
     let both = ["proto", "ukc"];
     let plain = run(&bench(&both), &data, &Experiment::Main);
     let disturbed = run(&with_pile(&both, None, 4), &data, &Experiment::Main);
-    let accuracies = |report: &Report, at: usize| serde_json::to_string(&report.runs[at].episodes).unwrap();
+    let accuracies = |report: &BenchReport, at: usize| serde_json::to_string(&report.runs[at].episodes).unwrap();
     assert_eq!(accuracies(&plain, 0), accuracies(&disturbed, 0));
     assert_ne!(accuracies(&plain, 1), accuracies(&disturbed, 1));
 }
@@ -701,7 +701,7 @@ fn reports_name_the_tail_and_the_outliers_where_there_are_some() {
     assert!(report.markdown().contains("Outliers are not scored"));
     // They read back, those without too.
     for report in [&plain, &report] {
-        let again: Report = serde_json::from_str(&report.json()).unwrap();
+        let again: BenchReport = serde_json::from_str(&report.json()).unwrap();
         assert_eq!(again.json(), report.json());
         assert_eq!(again.markdown(), report.markdown());
     }
@@ -820,11 +820,11 @@ fn small_piles() -> PileSettings {
         frames: 3,
         examples: vec![1, 2, 4],
         outliers: 3,
-        varied: Varied::ALL.to_vec(),
+        varied: PileVariable::ALL.to_vec(),
     }
 }
 
-fn pile<'a>(report: &'a Report, name: &str, method: &str) -> &'a Run {
+fn pile<'a>(report: &'a BenchReport, name: &str, method: &str) -> &'a Run {
     let is_it = |run: &&Run| run.method == method && run.pile.as_ref().is_some_and(|pile| pile.name == name);
     report.runs.iter().find(is_it).unwrap()
 }
@@ -905,7 +905,7 @@ fn frames_of_a_burst_stay_together() {
     let (rows, labels) = rows(&[14; 8], 0.05);
     let data = Dataset::new("made up", Features::from_rows(rows).unwrap(), &labels, None).unwrap();
     let bursts = PileSettings {
-        varied: vec![Varied::Items, Varied::Bursts],
+        varied: vec![PileVariable::Items, PileVariable::Bursts],
         items: vec![6],
         ..small_piles()
     };
@@ -969,7 +969,7 @@ fn a_half_of_the_classes_is_drawn_from_and_the_other_can_be_learnt_from() {
         assert_eq!(names(with_base.pool()), names(alone.pool()));
         assert_eq!(names(with_base.base()), names(&whole.pool().half(half.other())));
         let one = PileSettings {
-            varied: vec![Varied::Items],
+            varied: vec![PileVariable::Items],
             ..small_piles()
         };
         let report = run(
@@ -1083,11 +1083,11 @@ fn several_seeds_are_one_report_with_their_interval() {
         };
         run(&bench, &data, &Experiment::Main)
     };
-    let single = Report::over_seeds(vec![of(5)]).unwrap();
+    let single = BenchReport::over_seeds(vec![of(5)]).unwrap();
     assert_eq!(single.json(), of(5).json());
-    assert!(Report::over_seeds(Vec::new()).is_none());
+    assert!(BenchReport::over_seeds(Vec::new()).is_none());
     let reports = [5, 6, 7].map(of);
-    let over = Report::over_seeds(reports.to_vec()).unwrap();
+    let over = BenchReport::over_seeds(reports.to_vec()).unwrap();
     assert_eq!(over.settings.seeds, [5, 6, 7]);
     let means = reports.each_ref().map(|report| report.runs[0].all.mean);
     let mean = means.iter().sum::<f64>() / 3.0;

@@ -7,7 +7,7 @@ use genus_core::methods::{Context, Method};
 use genus_core::metrics::auroc;
 use genus_core::rng::Rng;
 use genus_core::{Calibration, CalibrationSettings, Discover, Features, RealTime, Support, Task};
-use genus_lab::{Bench, Dataset, Experiment, Interval, LabError, LargeSettings, Report, Run, Silent, TradeOff};
+use genus_lab::{Bench, BenchReport, Dataset, Experiment, Interval, LabError, LargeSettings, Run, Silent, TradeOff};
 
 const DIM: usize = 24;
 const EACH: usize = 14;
@@ -66,7 +66,7 @@ fn bench(methods: &[&str]) -> Bench {
     }
 }
 
-fn run(bench: &Bench, data: &Dataset, experiment: &Experiment) -> Report {
+fn run(bench: &Bench, data: &Dataset, experiment: &Experiment) -> BenchReport {
     bench.run(data, experiment, &Silent).unwrap()
 }
 
@@ -294,7 +294,7 @@ fn real_time_scores_tell_known_from_new() {
     assert!(area(3) > area(1), "{}", report.markdown());
     let table = report.markdown();
     assert!(table.contains(" AUROC |"), "{table}");
-    let again: Report = serde_json::from_str(&report.json()).unwrap();
+    let again: BenchReport = serde_json::from_str(&report.json()).unwrap();
     assert_eq!((again.json(), again.markdown()), (report.json(), table));
     assert_eq!(again.chart(), report.chart());
     let svg = report.chart().unwrap().svg;
@@ -321,7 +321,7 @@ fn with_no_new_queries_there_is_nothing_to_tell_apart() {
     for run in &report.runs {
         assert!(run.known_or_new.as_ref().unwrap().auroc.mean.is_nan());
     }
-    let again: Report = serde_json::from_str(&report.json()).unwrap();
+    let again: BenchReport = serde_json::from_str(&report.json()).unwrap();
     assert_eq!((again.json(), again.markdown()), (report.json(), report.markdown()));
     assert!(report.chart().unwrap().svg.contains("no data"));
 }
@@ -371,7 +371,7 @@ fn outliers_are_called_unsure_more_often_than_others() {
         table.contains("Outliers unsure") && table.contains("Others unsure"),
         "{table}"
     );
-    let again: Report = serde_json::from_str(&report.json()).unwrap();
+    let again: BenchReport = serde_json::from_str(&report.json()).unwrap();
     assert_eq!((again.json(), again.markdown()), (report.json(), table));
     // Without outliers nothing is said of them.
     let plain = run(&self::bench(&["calibrated"]), &data, &Experiment::Main);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use genus_core::Category;
-use genus_lab::figures::{Confusion, Curve, CurveChart, CurvePoint, MapGrid, MapPanel, MapRow, Stop};
+use genus_lab::figures::{AxisStop, Confusion, Curve, CurveChart, CurvePoint, MapGrid, MapPanel, MapRow};
 use roxmltree::{Document, Node};
 
 /// Names that break a careless writer: markup, quotes, controls, emoji, text from right to left, nothing, far too much.
@@ -573,7 +573,7 @@ fn a_figure_is_the_same_every_time() {
 fn named_places_have_their_names_and_lines_go_on_where_they_should() {
     let mut two = chart(vec![curve("SHC", &[(0.0, 20.0), (1.0, 30.0), (2.0, 400.0)])]);
     two.stops = [("20", true), ("60", true), ("6–200", false)]
-        .map(|(name, joined)| Stop {
+        .map(|(name, joined)| AxisStop {
             name: name.into(),
             joined,
         })

@@ -5,7 +5,7 @@ use genus_core::episode::Shape;
 use genus_core::projection::Projection;
 use genus_core::rng::Rng;
 use genus_lab::{
-    Bench, Dataset, Experiment, PileSettings, Report, Silent, StreamSettings, Study, Varied, figures_page,
+    Bench, BenchReport, Dataset, Experiment, PileSettings, PileVariable, Silent, StreamSettings, Study, figures_page,
 };
 use roxmltree::{Document, Node};
 
@@ -162,7 +162,7 @@ fn experiments_that_vary_something_have_their_chart() {
             bench(),
             Experiment::Piles(PileSettings {
                 items: vec![2, 4],
-                varied: vec![Varied::Items],
+                varied: vec![PileVariable::Items],
                 ..PileSettings::default()
             }),
         ),
@@ -245,7 +245,7 @@ fn a_study_is_one_page_with_a_list_of_its_parts() {
         let figures = page.descendants().filter(|node| node.has_tag_name("figure")).count();
         assert!(figures >= 10, "{figures}");
     });
-    let again: Report = serde_json::from_value(
+    let again: BenchReport = serde_json::from_value(
         serde_json::from_slice::<serde_json::Value>(&std::fs::read(folder.path().join("first/queries.json")).unwrap())
             .unwrap()["report"]
             .clone(),

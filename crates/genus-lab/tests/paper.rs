@@ -1,7 +1,7 @@
 //! The paper's own figures: which there are, and which contradict themselves.
 
 use genus_core::episode::Shape;
-use genus_lab::{Place, paper_cell, paper_counts};
+use genus_lab::{CellPlace, paper_cell, paper_counts};
 
 const SETS: [&str; 5] = ["cifar100", "imagenet100", "cub200", "cars", "aircraft"];
 
@@ -15,14 +15,14 @@ fn shape(way: usize, shot: usize, new: usize) -> Shape {
 }
 
 /// Every place that a table of the paper may have.
-fn places() -> Vec<Place<'static>> {
+fn places() -> Vec<CellPlace<'static>> {
     let five = shape(5, 5, 5);
     let mut places = Vec::new();
     let mut table = |table, shape, subjects: &[&'static str], methods: &[&'static str]| {
         for &subject in subjects {
             for &method in methods {
                 for set in SETS {
-                    places.push(Place {
+                    places.push(CellPlace {
                         table,
                         shape,
                         subject,
@@ -96,7 +96,7 @@ fn every_cell_is_found_and_those_that_contradict_themselves_are_marked() {
 
 #[test]
 fn other_settings_have_no_cell() {
-    let place = Place {
+    let place = CellPlace {
         table: "main",
         shape: shape(5, 5, 5),
         subject: "",
@@ -113,20 +113,20 @@ fn other_settings_have_no_cell() {
         ..place.shape
     };
     for other in [
-        Place {
+        CellPlace {
             method: "shc:t=3",
             ..place
         },
-        Place { method: "sh", ..place },
-        Place {
+        CellPlace { method: "sh", ..place },
+        CellPlace {
             set: "omniglot",
             ..place
         },
-        Place {
+        CellPlace {
             table: "tasks",
             ..place
         },
-        Place {
+        CellPlace {
             shape: other_query,
             ..place
         },
@@ -134,18 +134,18 @@ fn other_settings_have_no_cell() {
         assert_eq!(paper_cell(other), None, "{other:?}");
     }
     // In real time the paper's SHC is that of the authors' code.
-    let real = Place {
+    let real = CellPlace {
         table: "realtime",
         ..place
     };
     assert_eq!(paper_cell(real), None);
-    let boosted = Place {
+    let boosted = CellPlace {
         method: "shc:boost=1.1",
         ..real
     };
     assert_eq!(paper_cell(boosted).unwrap().old, 63.7);
     // A large task takes all items, whatever the number of queries.
-    let large = Place {
+    let large = CellPlace {
         table: "large",
         shape: other_query,
         set: "cifar100",

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use genus_core::episode::Shape;
-use genus_core::metrics::{Convention, Judged, accuracy};
+use genus_core::metrics::{Convention, Evaluation, accuracy};
 use genus_core::{Discover, Support, Task, methods::Method};
 use genus_data::TableOptions;
 use genus_lab::{Bench, Dataset, Experiment, Silent};
@@ -78,7 +78,7 @@ fn the_same_is_found_in_real_features() {
                 expected.clusters,
                 "{method} in episode {number}"
             );
-            let judged = Judged {
+            let judged = Evaluation {
                 known: found.prototype_clusters(),
                 clusters: found.query_clusters(),
                 truth: &episode.truth,

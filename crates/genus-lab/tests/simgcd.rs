@@ -2,7 +2,7 @@
 
 use genus_core::Features;
 use genus_core::methods::Values;
-use genus_core::metrics::{Convention, Judged, accuracy};
+use genus_core::metrics::{Convention, Evaluation, accuracy};
 use genus_core::rng::Rng;
 use genus_lab::{SimGcd, SimGcdClassifier, SimGcdError, SimGcdInit};
 use serde_json::Value;
@@ -247,7 +247,7 @@ fn what_is_easy_is_found() {
             let found = method.fit(&support, &labels, &queries, 7, seed).unwrap();
             // Known classes have the heads of their labels.
             assert_eq!(found.predict(&support[0]).unwrap(), labels, "{init:?} {seed}");
-            let judged = Judged {
+            let judged = Evaluation {
                 known: &[0, 1, 2, 3],
                 clusters: &found.predict(&queries[0]).unwrap(),
                 truth: &truth,

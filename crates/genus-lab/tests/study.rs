@@ -9,7 +9,7 @@ use genus_core::Features;
 use genus_core::episode::{Pile, Shape, ShortClasses, Tail};
 use genus_core::projection::Projection;
 use genus_core::rng::Rng;
-use genus_lab::{Bench, Dataset, Experiment, LabError, Length, Progress, Report, Silent, Study};
+use genus_lab::{Bench, BenchReport, Dataset, Experiment, LabError, Length, Progress, Silent, Study};
 
 /// Classes around random directions, half of them novel.
 fn dataset(classes: usize, each: usize) -> Dataset {
@@ -151,7 +151,7 @@ fn reports_read_back_are_the_same() {
     let report = with_baselines()
         .run(&dataset(14, 8), &Experiment::RealTime, &Silent)
         .unwrap();
-    let again: Report = serde_json::from_str(&report.json()).unwrap();
+    let again: BenchReport = serde_json::from_str(&report.json()).unwrap();
     assert_eq!(again.json(), report.json());
     assert_eq!(again.markdown(), report.markdown());
     // ProtoNet has no K in real time, and with no new class there is no New.
@@ -164,7 +164,7 @@ fn reports_read_back_are_the_same() {
         ..bench()
     };
     let report = only_old.run(&dataset(14, 8), &Experiment::Main, &Silent).unwrap();
-    let again: Report = serde_json::from_str(&report.json()).unwrap();
+    let again: BenchReport = serde_json::from_str(&report.json()).unwrap();
     assert!(again.runs[0].new.mean.is_nan());
     assert_eq!(again.json(), report.json());
 }

@@ -1,4 +1,4 @@
-//! The image encoder inside of Genus: EfficientNet-Lite2 with 8-bit weights.
+//! The image encoder inside Genus: EfficientNet-Lite2 with 8-bit weights.
 //!
 //! It is a file in a crate of its own, so that whoever brings another encoder can leave it out: the feature `embedded` of
 //! `genus-vision`.

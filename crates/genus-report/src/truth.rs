@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use genus_core::metrics::{Accuracy, Convention, Judged, accuracy, classes_of_clusters};
+use genus_core::metrics::{Accuracy, Convention, Evaluation, accuracy, classes_of_clusters};
 
 /// The truth about a discovery.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl Truth {
             .filter_map(|(&category, class)| Some((category, (*class)?)))
             .unzip();
         let prototypes: Vec<usize> = (0..known.len()).collect();
-        let judged = Judged {
+        let judged = Evaluation {
             known: &prototypes,
             clusters: &clusters,
             truth: &classes,

@@ -27,14 +27,14 @@ pub struct Model {
     /// The number of features; 0 when only the weights tell.
     pub dim: usize,
     /// Where its weights are.
-    pub home: Home,
+    pub home: WeightsHome,
     /// The licence of the weights.
     pub licence: &'static str,
 }
 
 /// Where the weights of an encoder are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Home {
+pub enum WeightsHome {
     /// Inside of this program.
     Embedded,
     /// On the Hugging Face hub.
@@ -107,7 +107,7 @@ const fn dino(
         architecture: vit(patch, dim, 12, 0, false),
         transform: imagenet(Filter::Bicubic),
         dim,
-        home: Home::Hub {
+        home: WeightsHome::Hub {
             repo,
             file: "pytorch_model.bin",
         },
@@ -130,7 +130,7 @@ const fn dinov2(
         architecture: vit(14, dim, depth, registers, true),
         transform: imagenet(Filter::Bicubic),
         dim,
-        home: Home::Hub {
+        home: WeightsHome::Hub {
             repo,
             file: "model.safetensors",
         },
@@ -170,7 +170,7 @@ const fn dinov3(
             ..imagenet(Filter::Bicubic)
         },
         dim,
-        home: Home::Hub {
+        home: WeightsHome::Hub {
             repo,
             file: "model.safetensors",
         },
@@ -188,7 +188,7 @@ pub const MODELS: &[Model] = &[
         architecture: Architecture::Lite(LiteKind::Lite2),
         transform: lite(292, 260),
         dim: 1280,
-        home: Home::Embedded,
+        home: WeightsHome::Embedded,
         licence: "Apache-2.0",
     },
     dino(
@@ -288,7 +288,7 @@ pub const MODELS: &[Model] = &[
         architecture: Architecture::ResNet(ResNetKind::ResNet18),
         transform: imagenet(Filter::Bilinear),
         dim: 512,
-        home: Home::Hub {
+        home: WeightsHome::Hub {
             repo: "timm/resnet18.tv_in1k",
             file: "model.safetensors",
         },
@@ -301,7 +301,7 @@ pub const MODELS: &[Model] = &[
         architecture: Architecture::ResNet(ResNetKind::ResNet50),
         transform: imagenet(Filter::Bilinear),
         dim: 2048,
-        home: Home::Hub {
+        home: WeightsHome::Hub {
             repo: "timm/resnet50.tv_in1k",
             file: "model.safetensors",
         },
@@ -314,7 +314,7 @@ pub const MODELS: &[Model] = &[
         architecture: Architecture::Lite(LiteKind::Lite0),
         transform: lite(256, 224),
         dim: 1280,
-        home: Home::Hub {
+        home: WeightsHome::Hub {
             repo: "timm/tf_efficientnet_lite0.in1k",
             file: "model.safetensors",
         },
@@ -327,7 +327,7 @@ pub const MODELS: &[Model] = &[
         architecture: Architecture::Lite(LiteKind::Lite2),
         transform: lite(292, 260),
         dim: 1280,
-        home: Home::Hub {
+        home: WeightsHome::Hub {
             repo: "timm/tf_efficientnet_lite2.in1k",
             file: "model.safetensors",
         },
@@ -346,7 +346,7 @@ pub const MODELS: &[Model] = &[
             std: [0.5; 3],
         },
         dim: 64,
-        home: Home::Own,
+        home: WeightsHome::Own,
         licence: "that of the weights",
     },
     Model {
@@ -360,7 +360,7 @@ pub const MODELS: &[Model] = &[
         },
         transform: imagenet(Filter::Bicubic),
         dim: 0,
-        home: Home::Own,
+        home: WeightsHome::Own,
         licence: "that of the weights",
     },
 ];
@@ -382,7 +382,9 @@ impl Model {
     /// How many bytes are fetched from the hub, to a percent: the network in f32 and, where one comes along, its classifier for the
     /// thousand classes of ImageNet. `None` where nothing is fetched.
     pub fn download(&self) -> Option<u64> {
-        let Home::Hub { .. } = self.home else { return None };
+        let WeightsHome::Hub { .. } = self.home else {
+            return None;
+        };
         let classifier = match self.architecture {
             Architecture::ResNet(_) | Architecture::Lite(_) => 1000 * (self.dim as u64 + 1),
             _ => 0,

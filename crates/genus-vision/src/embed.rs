@@ -7,13 +7,13 @@ use std::sync::mpsc;
 use genus_core::rng::Rng;
 
 use crate::encoder::{EncodeError, Encoder};
-use crate::image::{ImageError, ImageSource, Limits, View, with_decoded};
+use crate::image::{Crop, ImageError, ImageSource, Limits, with_decoded};
 
 /// The hash of a file's bytes: images are known by their content, wherever they lie.
 pub type ContentHash = [u8; 32];
 
 /// Features that were computed before.
-pub trait Memory: Sync {
+pub trait FeatureStore: Sync {
     /// The features of the image with this content.
     fn recall(&self, content: &ContentHash) -> Option<Vec<f32>>;
 
@@ -23,9 +23,9 @@ pub trait Memory: Sync {
 
 /// Remembers nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoMemory;
+pub struct NoStore;
 
-impl Memory for NoMemory {
+impl FeatureStore for NoStore {
     fn recall(&self, _: &ContentHash) -> Option<Vec<f32>> {
         None
     }
@@ -43,14 +43,14 @@ pub struct Embedding {
     /// How many threads read and decode.
     pub decoders: usize,
     /// Which square of an image the network sees: its middle, or another.
-    pub augmented: Option<Augmented>,
+    pub augmented: Option<Augmentation>,
 }
 
 /// One of many views of every image: a square somewhere in it, perhaps mirrored.
 ///
 /// Which one depends on the number and on the image's content alone, so that a view may be remembered like any feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Augmented {
+pub struct Augmentation {
     /// Which of the views.
     pub number: u64,
     /// Whether half of them are mirrored.
@@ -60,13 +60,13 @@ pub struct Augmented {
 /// The stream of random numbers that makes views.
 const VIEW: u64 = 0x61;
 
-impl Augmented {
+impl Augmentation {
     /// The view of an image whose file has this content.
-    pub fn view(&self, content: &ContentHash) -> View {
+    pub fn view(&self, content: &ContentHash) -> Crop {
         let words = content.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
         let uses: Vec<u64> = std::iter::once(VIEW).chain(words).collect();
         let mut rng = Rng::new(self.number, &uses);
-        View {
+        Crop {
             across: rng.unit(),
             down: rng.unit(),
             mirrored: rng.unit() < 0.5 && self.mirror,
@@ -97,7 +97,7 @@ impl Default for Embedding {
 }
 
 /// An image on its way.
-enum Prepared {
+enum PreparedImage {
     Pixels(ContentHash, Vec<f32>),
     Known(Vec<f32>),
     Unusable(ImageError),
@@ -112,14 +112,14 @@ impl Embedding {
         &self,
         encoder: &dyn Encoder,
         files: &[ImageSource],
-        memory: &dyn Memory,
+        memory: &dyn FeatureStore,
         mut each: impl FnMut(usize, Result<Vec<f32>, ImageError>) -> Result<(), E>,
     ) -> Result<(), E> {
         let batch = self.batch.max(1);
         // One batch in the network, one decoded behind it, one under way.
         let window = 3 * batch;
         let (order, orders) = mpsc::sync_channel::<usize>(window);
-        let (done, results) = mpsc::sync_channel::<(usize, Prepared)>(window);
+        let (done, results) = mpsc::sync_channel::<(usize, PreparedImage)>(window);
         let orders = Mutex::new(orders);
         std::thread::scope(|scope| {
             for _ in 0..self.decoders.max(1) {
@@ -138,7 +138,7 @@ impl Embedding {
             let order = order;
             let results = results;
             let mut early = BTreeMap::new();
-            let mut waiting: Vec<(usize, Prepared)> = Vec::new();
+            let mut waiting: Vec<(usize, PreparedImage)> = Vec::new();
             let mut images = 0;
             let (mut ordered, mut next) = (0, 0);
             while next < files.len() {
@@ -150,7 +150,7 @@ impl Embedding {
                 let Ok((at, prepared)) = results.recv() else { break };
                 early.insert(at, prepared);
                 while let Some(prepared) = early.remove(&next) {
-                    images += usize::from(matches!(prepared, Prepared::Pixels(..)));
+                    images += usize::from(matches!(prepared, PreparedImage::Pixels(..)));
                     waiting.push((next, prepared));
                     next += 1;
                     if images == batch || waiting.len() == 2 * batch {
@@ -163,15 +163,15 @@ impl Embedding {
         })
     }
 
-    fn prepare(&self, encoder: &dyn Encoder, file: &ImageSource, memory: &dyn Memory) -> Prepared {
+    fn prepare(&self, encoder: &dyn Encoder, file: &ImageSource, memory: &dyn FeatureStore) -> PreparedImage {
         let bytes = match file.read(&self.limits) {
             Ok(bytes) => bytes,
-            Err(error) => return Prepared::Unusable(error),
+            Err(error) => return PreparedImage::Unusable(error),
         };
         let content = *blake3::hash(&bytes).as_bytes();
         let key = self.augmented.map_or(content, |augmented| augmented.key(&content));
         if let Some(features) = memory.recall(&key) {
-            return Prepared::Known(features);
+            return PreparedImage::Known(features);
         }
         let transform = encoder.transform();
         let pixels = with_decoded(&bytes, &self.limits, |image| match &self.augmented {
@@ -179,8 +179,8 @@ impl Embedding {
             Some(augmented) => transform.view(&image, augmented.view(&content)),
         });
         match pixels {
-            Ok(pixels) => Prepared::Pixels(key, pixels),
-            Err(error) => Prepared::Unusable(error),
+            Ok(pixels) => PreparedImage::Pixels(key, pixels),
+            Err(error) => PreparedImage::Unusable(error),
         }
     }
 }
@@ -189,15 +189,15 @@ impl Embedding {
 fn flush<E: From<EncodeError>>(
     encoder: &dyn Encoder,
     files: &[ImageSource],
-    memory: &dyn Memory,
-    waiting: Vec<(usize, Prepared)>,
+    memory: &dyn FeatureStore,
+    waiting: Vec<(usize, PreparedImage)>,
     each: &mut impl FnMut(usize, Result<Vec<f32>, ImageError>) -> Result<(), E>,
 ) -> Result<(), E> {
     let pixels: Vec<&[f32]> = waiting
         .iter()
         .filter_map(|(_, prepared)| match prepared {
-            Prepared::Pixels(_, pixels) => Some(&pixels[..]),
-            Prepared::Known(_) | Prepared::Unusable(_) => None,
+            PreparedImage::Pixels(_, pixels) => Some(&pixels[..]),
+            PreparedImage::Known(_) | PreparedImage::Unusable(_) => None,
         })
         .collect();
     let features = encoder.encode(&pixels.concat())?;
@@ -213,18 +213,18 @@ fn flush<E: From<EncodeError>>(
     let mut rows = features.chunks_exact(encoder.dim().max(1));
     for (at, prepared) in waiting {
         let result = match prepared {
-            Prepared::Pixels(content, _) => {
+            PreparedImage::Pixels(content, _) => {
                 let row = rows.next().expect("there is a row an image");
                 memory.remember(&content, row);
                 Ok(row.to_vec())
             }
-            Prepared::Known(features) => Ok(features),
+            PreparedImage::Known(features) => Ok(features),
             // The file may be good: to leave it out would be to lose it.
-            Prepared::Unusable(source) if source.is_shortage() => {
+            PreparedImage::Unusable(source) if source.is_shortage() => {
                 let path = files[at].path().to_owned();
                 return Err(EncodeError::Shortage { path, source }.into());
             }
-            Prepared::Unusable(error) => Err(error),
+            PreparedImage::Unusable(error) => Err(error),
         };
         each(at, result)?;
     }

@@ -222,7 +222,7 @@ impl Hub {
 
     /// Finds a file in the cache: in the commit that was last seen, else in any other.
     pub fn cached(&self, repo: &str, file: &str) -> Option<PathBuf> {
-        let wanted = Wanted::check(&self.settings.endpoint, repo, file).ok()?;
+        let wanted = HubFile::check(&self.settings.endpoint, repo, file).ok()?;
         let folder = self.folder(&wanted);
         let snapshots = folder.join("snapshots");
         let in_main = main_commit(&folder).map(|commit| snapshots.join(commit).join(file));
@@ -246,7 +246,7 @@ impl Hub {
         file: &str,
         progress: &mut dyn FnMut(u64, Option<u64>),
     ) -> Result<PathBuf, HubError> {
-        let wanted = Wanted::check(&self.settings.endpoint, repo, file)?;
+        let wanted = HubFile::check(&self.settings.endpoint, repo, file)?;
         if let Some(path) = self.cached(repo, file) {
             return Ok(path);
         }
@@ -277,11 +277,11 @@ impl Hub {
     }
 
     /// The folder of a repository in the cache.
-    fn folder(&self, wanted: &Wanted<'_>) -> PathBuf {
+    fn folder(&self, wanted: &HubFile<'_>) -> PathBuf {
         self.settings.cache.join(wanted.folder())
     }
 
-    fn unavailable(&self, wanted: &Wanted<'_>, reason: String) -> HubError {
+    fn unavailable(&self, wanted: &HubFile<'_>, reason: String) -> HubError {
         let folder = self.folder(wanted);
         let commit = main_commit(&folder).unwrap_or_else(|| "main".to_owned());
         HubError::Unavailable {
@@ -292,7 +292,7 @@ impl Hub {
     }
 
     /// Asks the hub about a file, up to the address where its bytes are.
-    fn look(&self, wanted: &Wanted<'_>) -> Result<Remote, HubError> {
+    fn look(&self, wanted: &HubFile<'_>) -> Result<HubMetadata, HubError> {
         let (mut commit, mut linked_etag, mut etag, mut size) = (None, None, None, None);
         let mut location = wanted.url.clone();
         for _ in 0..MAX_REDIRECTS {
@@ -317,7 +317,7 @@ impl Hub {
             let etag = linked_etag.or(etag).map(|etag| plain_etag(&etag).to_owned());
             let etag = etag.filter(|etag| is_safe(etag));
             let etag = etag.ok_or_else(|| wanted.answer("the answer has no usable ETag"))?;
-            return Ok(Remote {
+            return Ok(HubMetadata {
                 commit,
                 etag,
                 size,
@@ -328,7 +328,7 @@ impl Hub {
     }
 
     /// Sends one request: a HEAD, or a GET from a byte on.
-    fn request(&self, wanted: &Wanted<'_>, location: &str, from: Option<u64>) -> Result<Response<Body>, HubError> {
+    fn request(&self, wanted: &HubFile<'_>, location: &str, from: Option<u64>) -> Result<Response<Body>, HubError> {
         let mut request = match from {
             Some(_) => self.agent.get(location),
             None => self.agent.head(location),
@@ -358,12 +358,12 @@ impl Hub {
     /// Downloads to `blob` by way of `blob.incomplete`, going on where an earlier download ended.
     fn download(
         &self,
-        wanted: &Wanted<'_>,
-        remote: &Remote,
+        wanted: &HubFile<'_>,
+        remote: &HubMetadata,
         blob: &Path,
         progress: &mut dyn FnMut(u64, Option<u64>),
     ) -> Result<(), HubError> {
-        let mut part = Part::open(blob.with_file_name(format!("{}.incomplete", remote.etag)))?;
+        let mut part = PartialFile::open(blob.with_file_name(format!("{}.incomplete", remote.etag)))?;
         if remote.size.is_some_and(|size| part.done > size) {
             part.clear()?;
         }
@@ -404,10 +404,10 @@ impl Hub {
     /// One connection's worth of a download; true where it came to the end that the answer announced.
     fn transfer(
         &self,
-        wanted: &Wanted<'_>,
-        remote: &Remote,
+        wanted: &HubFile<'_>,
+        remote: &HubMetadata,
         location: &str,
-        part: &mut Part,
+        part: &mut PartialFile,
         progress: &mut dyn FnMut(u64, Option<u64>),
     ) -> Result<bool, HubError> {
         let mut location = location.to_owned();
@@ -451,13 +451,13 @@ impl Hub {
 }
 
 /// A file that is not whole yet, at its end.
-struct Part {
+struct PartialFile {
     path: PathBuf,
     file: File,
     done: u64,
 }
 
-impl Part {
+impl PartialFile {
     fn open(path: PathBuf) -> Result<Self, HubError> {
         if let Some(parent) = path.parent() {
             create_folder(parent)?;
@@ -477,7 +477,7 @@ impl Part {
     }
 
     /// Removes what arrived, so that the next attempt does not build on it.
-    fn damaged(&self, wanted: &Wanted<'_>, problem: String) -> HubError {
+    fn damaged(&self, wanted: &HubFile<'_>, problem: String) -> HubError {
         match fs::remove_file(&self.path) {
             Ok(()) => HubError::Damaged {
                 url: wanted.url.clone(),
@@ -489,7 +489,7 @@ impl Part {
 }
 
 /// Compares the hash where the hub gives one, which it does for all large files.
-fn verify(wanted: &Wanted<'_>, remote: &Remote, part: &mut Part) -> Result<(), HubError> {
+fn verify(wanted: &HubFile<'_>, remote: &HubMetadata, part: &mut PartialFile) -> Result<(), HubError> {
     if remote.etag.len() != 64 || !is_hex(&remote.etag) {
         return Ok(());
     }
@@ -510,7 +510,7 @@ fn verify(wanted: &Wanted<'_>, remote: &Remote, part: &mut Part) -> Result<(), H
 }
 
 /// What the hub says about a file, all of it checked.
-struct Remote {
+struct HubMetadata {
     commit: String,
     etag: String,
     size: Option<u64>,
@@ -519,14 +519,14 @@ struct Remote {
 }
 
 /// A file of a repository; the names are safe in addresses and paths.
-struct Wanted<'a> {
+struct HubFile<'a> {
     repo: &'a str,
     file: &'a str,
     /// The address that is named in errors; the bytes may be elsewhere.
     url: String,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> HubFile<'a> {
     fn check(endpoint: &str, repo: &'a str, file: &'a str) -> Result<Self, HubError> {
         let wrong = |name: &str| HubError::Name { name: name.to_owned() };
         if repo.split('/').count() > 2 || !repo.split('/').all(is_safe) {

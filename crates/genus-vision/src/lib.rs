@@ -46,12 +46,12 @@ pub mod train;
 mod weights;
 mod workers;
 
-pub use catalogue::{EncoderSpec, Home, LoadError, MODELS, Model, SpecError};
-pub use embed::{Augmented, ContentHash, Embedding, Memory, NoMemory};
+pub use catalogue::{EncoderSpec, LoadError, MODELS, Model, SpecError, WeightsHome};
+pub use embed::{Augmentation, ContentHash, Embedding, FeatureStore, NoStore};
 pub use encoder::{EncodeError, Encoder, Fingerprint};
 pub use genus_kernels::{Isa, IsaError, Precision};
 pub use hub::{Hub, HubError, HubSettings};
-pub use image::{Filter, ImageError, ImageSource, Limits, Rgb, Transform, View, decode, read_file, with_decoded};
+pub use image::{Crop, Filter, ImageError, ImageSource, Limits, Rgb, Transform, decode, read_file, with_decoded};
 pub use network_encoder::NetworkEncoder;
 pub use networks::{Architecture, ArchitectureError, LiteKind, Positions, ResNetKind, VitShape};
 #[cfg(feature = "onnx")]

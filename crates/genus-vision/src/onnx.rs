@@ -108,7 +108,7 @@ impl Pooling {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+struct OnnxSettings {
     size: usize,
     resize: Option<usize>,
     #[serde(default)]
@@ -156,7 +156,7 @@ pub enum OnnxError {
     },
     /// The settings make no sense.
     #[error("{}: {problem}", path.display())]
-    Settings {
+    OnnxSettings {
         /// The file.
         path: PathBuf,
         /// What is wrong.
@@ -228,7 +228,7 @@ impl OnnxEncoder {
             path: path.clone(),
             problem,
         };
-        let settings: Settings = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let settings: OnnxSettings = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         let transform = transform(&settings).map_err(wrong)?;
         let bad = |problem: String| OnnxError::Model {
             model: model.to_owned(),
@@ -326,7 +326,7 @@ fn names(outlets: &[ort::value::Outlet]) -> Vec<String> {
     outlets.iter().map(|outlet| outlet.name().to_owned()).collect()
 }
 
-fn transform(settings: &Settings) -> Result<Transform, String> {
+fn transform(settings: &OnnxSettings) -> Result<Transform, String> {
     let most = ranges::find("size").map_or(usize::MAX, |range| range.most as usize);
     let resize = settings.resize.unwrap_or(settings.size);
     for (name, value) in [("size", settings.size), ("resize", resize)] {

@@ -12,13 +12,13 @@ use crate::workers::Workers;
 /// The first blocks of a network, or all of them, ready for images of one size.
 #[derive(Debug)]
 pub(crate) struct Runner {
-    body: Body,
+    body: Backend,
     /// The number of values of an image.
     image: usize,
 }
 
 #[derive(Debug)]
-enum Body {
+enum Backend {
     /// The tensor library.
     Portable(Box<Network>, OnceLock<Workers>),
     Engine(Engine),
@@ -28,8 +28,8 @@ impl Runner {
     /// For images of `side` pixels a side.
     pub(crate) fn new(network: Network, side: usize, isa: Isa) -> Self {
         let body = match isa {
-            isa if isa == Isa::Portable || !on_processor() => Body::Portable(Box::new(network), OnceLock::new()),
-            isa => Body::Engine(Engine::new(network, side, isa)),
+            isa if isa == Isa::Portable || !on_processor() => Backend::Portable(Box::new(network), OnceLock::new()),
+            isa => Backend::Engine(Engine::new(network, side, isa)),
         };
         let image = 3 * side * side;
         Self { body, image }
@@ -39,14 +39,14 @@ impl Runner {
     pub(crate) fn run(&self, pixels: &[f32]) -> Vec<f32> {
         let images = pixels.len() / self.image;
         match &self.body {
-            Body::Engine(engine) => engine.run(pixels),
-            Body::Portable(network, workers) if images > 1 && on_processor() => {
+            Backend::Engine(engine) => engine.run(pixels),
+            Backend::Portable(network, workers) if images > 1 && on_processor() => {
                 let workers = workers.get_or_init(Workers::new);
                 let image = |at: usize| &pixels[at * self.image..][..self.image];
                 workers.rows(images, |at| values(network.forward(image(at), 1)))
             }
-            Body::Portable(network, _) if images > 0 => values(network.forward(pixels, images)),
-            Body::Portable(..) => Vec::new(),
+            Backend::Portable(network, _) if images > 0 => values(network.forward(pixels, images)),
+            Backend::Portable(..) => Vec::new(),
         }
     }
 }

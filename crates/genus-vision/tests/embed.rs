@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use genus_vision::{
-    Augmented, ContentHash, Embedding, EncodeError, Encoder, Filter, Fingerprint, ImageSource, Memory, NoMemory,
-    Transform,
+    Augmentation, ContentHash, Embedding, EncodeError, Encoder, FeatureStore, Filter, Fingerprint, ImageSource,
+    NoStore, Transform,
 };
 
 const SIDE: usize = 4;
@@ -98,7 +98,7 @@ struct Map {
     recalled: AtomicUsize,
 }
 
-impl Memory for Map {
+impl FeatureStore for Map {
     fn recall(&self, content: &ContentHash) -> Option<Vec<f32>> {
         let row = self.rows.lock().unwrap().get(content).cloned()?;
         self.recalled.fetch_add(1, Ordering::Relaxed);
@@ -127,7 +127,7 @@ fn run(
     embedding: &Embedding,
     encoder: &Means,
     paths: &[PathBuf],
-    memory: &dyn Memory,
+    memory: &dyn FeatureStore,
 ) -> Result<Vec<Option<Vec<f32>>>, Stopped> {
     let paths: Vec<ImageSource> = paths.iter().map(ImageSource::file).collect();
     let mut out = Vec::new();
@@ -149,7 +149,7 @@ fn files_come_out_in_order_whatever_the_batch_and_the_threads() {
             decoders,
             ..Embedding::default()
         };
-        let out = run(&embedding, &encoder, &paths, &NoMemory).unwrap();
+        let out = run(&embedding, &encoder, &paths, &NoStore).unwrap();
         assert_eq!(out.len(), 53);
         for (at, row) in out.iter().enumerate() {
             match row {
@@ -163,7 +163,7 @@ fn files_come_out_in_order_whatever_the_batch_and_the_threads() {
         assert!(encoder.most.load(Ordering::Relaxed) <= batch.max(1));
     }
     assert!(
-        run(&Embedding::default(), &Means::new(), &[], &NoMemory)
+        run(&Embedding::default(), &Means::new(), &[], &NoStore)
             .unwrap()
             .is_empty()
     );
@@ -183,7 +183,7 @@ fn what_is_remembered_does_not_go_through_the_network() {
     let again = run(&Embedding::default(), &Means::new(), &paths, &memory).unwrap();
     assert_eq!(again, first);
     assert_eq!(memory.recalled.load(Ordering::Relaxed), first.iter().flatten().count());
-    let error = run(&Embedding::default(), &broken, &paths, &NoMemory).unwrap_err();
+    let error = run(&Embedding::default(), &broken, &paths, &NoStore).unwrap_err();
     assert!(matches!(error, Stopped::Network(EncodeError::NotFinite)), "{error:?}");
 }
 
@@ -192,7 +192,7 @@ fn it_ends_when_it_is_told_to() {
     let (_folder, paths) = files(200);
     let paths: Vec<ImageSource> = paths.iter().map(ImageSource::file).collect();
     let mut seen = 0;
-    let result = Embedding::default().run(&Means::new(), &paths, &NoMemory, |at, _| {
+    let result = Embedding::default().run(&Means::new(), &paths, &NoStore, |at, _| {
         seen += 1;
         if at == 7 { Err(Stopped::Here(at)) } else { Ok(()) }
     });
@@ -209,7 +209,7 @@ fn views_depend_on_their_number_and_the_image_alone() {
     let paths: Vec<PathBuf> = ["a.ppm", "b.ppm"].map(|name| folder.path().join(name)).to_vec();
     paths.iter().for_each(|path| std::fs::write(path, &file).unwrap());
     let embedding = |number, mirror| Embedding {
-        augmented: Some(Augmented { number, mirror }),
+        augmented: Some(Augmentation { number, mirror }),
         ..Embedding::default()
     };
     let memory = Map::default();
@@ -221,7 +221,7 @@ fn views_depend_on_their_number_and_the_image_alone() {
         assert_eq!(view[0], view[1], "the same content has the same view");
         assert_eq!(
             view,
-            &run(&embedding(at as u64, false), &Means::new(), &paths, &NoMemory).unwrap()
+            &run(&embedding(at as u64, false), &Means::new(), &paths, &NoStore).unwrap()
         );
     }
     // There are 29 places in this picture, so that two views may be alike.

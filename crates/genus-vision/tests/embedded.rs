@@ -1,15 +1,15 @@
-//! The encoder inside of the program.
+//! The encoder inside the program.
 #![cfg(feature = "embedded")]
 
 mod common;
 
 use common::images;
-use genus_vision::{Encoder, EncoderSpec, Home, Isa, Limits, Model, WeightsSource, decode};
+use genus_vision::{Encoder, EncoderSpec, Isa, Limits, Model, WeightsHome, WeightsSource, decode};
 
 #[test]
 fn the_default_encoder_is_inside_and_says_what_it_is() {
     let spec = EncoderSpec::parse(Model::DEFAULT).unwrap();
-    assert_eq!(spec.model.home, Home::Embedded);
+    assert_eq!(spec.model.home, WeightsHome::Embedded);
     let encoder = spec.load(WeightsSource::Embedded, Isa::Portable).unwrap();
     assert_eq!(encoder.dim(), 1280);
     let fingerprint = encoder.fingerprint().as_str();

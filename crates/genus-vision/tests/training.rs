@@ -4,10 +4,10 @@ mod made_up;
 
 use std::collections::BTreeMap;
 
-use genus_vision::train::{Head, HeadShape, ObjectiveSettings, TrainError, Trainer, TrainerSettings};
+use genus_vision::train::{HeadShape, ObjectiveSettings, ProjectionHead, TrainError, Trainer, TrainerSettings};
 use genus_vision::{
-    Architecture, Encoder, Filter, Isa, Limits, LiteKind, NetworkEncoder, Positions, Precision, ResNetKind, Tensor,
-    Transform, View, VitShape, Weights, decode,
+    Architecture, Crop, Encoder, Filter, Isa, Limits, LiteKind, NetworkEncoder, Positions, Precision, ResNetKind,
+    Tensor, Transform, VitShape, Weights, decode,
 };
 use made_up::{architecture, assert_features, pixels, tensors, transform, uniform};
 use proptest::prelude::*;
@@ -150,14 +150,14 @@ fn the_loss_and_its_gradient_are_those_of_pytorch() {
 }
 
 /// A head without last layer whose embedding is its input.
-fn transparent(dim: usize) -> (Head, BTreeMap<String, Tensor>) {
+fn transparent(dim: usize) -> (ProjectionHead, BTreeMap<String, Tensor>) {
     const SHIFT: f32 = 64.0;
     let shape = HeadShape {
         hidden: dim,
         embedding: dim,
         width: 0,
     };
-    let head = Head::new(dim, shape);
+    let head = ProjectionHead::new(dim, shape);
     let mut tensors = head.first_values(0);
     for (name, tensor) in &mut tensors {
         let diagonal = |at: usize| if at.is_multiple_of(dim + 1) { 1.0 } else { 0.0 };
@@ -258,7 +258,7 @@ proptest! {
         temperature in 0.07f64..1.0,
     ) {
         prop_assume!(labels.iter().any(|label| labels.iter().filter(|other| *other == label).count() > 1));
-        let head = Head::new(dim, HeadShape { hidden, embedding, width });
+        let head = ProjectionHead::new(dim, HeadShape { hidden, embedding, width });
         let mut tensors = head.first_values(seed);
         for (name, tensor) in &mut tensors {
             let count = tensor.values.len();
@@ -333,7 +333,7 @@ proptest! {
         let image = decode(&bmp(side, seed), &Limits::default()).unwrap();
         let transform = Transform { resize, filter: Filter::Bicubic, crop, mean: [0.3; 3], std: [0.2; 3] };
         let whole = Transform { crop: resize, ..transform }.apply(&image);
-        let found = transform.view(&image, View { across, down, mirrored });
+        let found = transform.view(&image, Crop { across, down, mirrored });
         let [left, top] = [across, down].map(|at| (at * (resize - crop + 1) as f64) as usize);
         let mut expected = Vec::new();
         for channel in whole.chunks(resize * resize) {

@@ -13,8 +13,8 @@ use crate::counts::Counts;
 use crate::discover::{SUBSET, check_dim, note_left_out};
 use crate::images::{Embedder, ImageOptions};
 use crate::items::{Items, Source};
-use crate::output::{Output, Rows, Saved, write_rows};
-use crate::report::{Described, Found, Page, begin_page, remove_page};
+use crate::output::{Output, Rows, SavedFiles, write_rows};
+use crate::report::{Page, PageContents, ReportSource, begin_page, remove_page};
 use crate::{Error, Length, Progress, Skipped};
 
 /// How items are assigned to a taxonomy.
@@ -48,7 +48,7 @@ pub struct AssignOutcome {
     images: ImageOptions,
     items: Items,
     /// What a page can show of items that were read once only.
-    shown: Option<Shown>,
+    shown: Option<PageSample>,
 }
 
 /// Assigns the items of a source to the categories of a taxonomy, which is in a folder.
@@ -81,7 +81,7 @@ pub fn assign_into(
     let items = embedder.items_once(items, &options.tables.for_pile())?;
     check_fit((taxonomy, &found, &origin), (&query, &items), progress)?;
     let mut counts = Counts::new(&found);
-    let mut shown = items.is_read_once().then(|| Shown::new(origin.seed));
+    let mut shown = items.is_read_once().then(|| PageSample::new(origin.seed));
     items.for_each_block(|block| {
         let assignments = found.assign(&block.features)?;
         if let Some(shown) = &mut shown {
@@ -111,7 +111,7 @@ pub fn assign_into(
 impl AssignOutcome {
     /// Lets the assignments that an output was given appear, and does with the items what it was asked for. A folder has room for
     /// a page that shows them, too.
-    pub fn save(&self, output: Output, report: Option<&Page>, progress: &dyn Progress) -> Result<Saved, Error> {
+    pub fn save(&self, output: Output, report: Option<&Page>, progress: &dyn Progress) -> Result<SavedFiles, Error> {
         let (mut saved, page) = output.save(&self.items, &self.origin.method, progress, |folder| {
             let Some(folder) = folder else { return Ok(None) };
             let page = match report {
@@ -132,7 +132,7 @@ impl AssignOutcome {
     }
 
     fn page(&self, page: &Page, progress: &dyn Progress) -> Result<Report, Error> {
-        let shown = Assigned {
+        let shown = AssignedItems {
             taxonomy: &self.taxonomy,
             counts: &self.counts,
             origin: &self.origin,
@@ -156,7 +156,7 @@ impl AssignOutcome {
 }
 
 /// Items that were assigned, as a page shows them.
-pub(crate) struct Assigned<'a> {
+pub(crate) struct AssignedItems<'a> {
     pub(crate) taxonomy: &'a Taxonomy,
     pub(crate) counts: &'a Counts,
     pub(crate) origin: &'a Origin,
@@ -166,20 +166,20 @@ pub(crate) struct Assigned<'a> {
     pub(crate) limits: &'a Limits,
 }
 
-impl Assigned<'_> {
+impl AssignedItems<'_> {
     /// The page: of many items a random subset is shown, which is chosen here where it was not chosen before. Where each is can be
     /// said by its row; otherwise it is assigned again.
     pub(crate) fn page(
         &self,
         page: &Page,
-        chosen: Option<Shown>,
+        chosen: Option<PageSample>,
         places: Option<&[Assignment]>,
         progress: &dyn Progress,
     ) -> Result<Report, Error> {
         let shown = match chosen {
             Some(shown) => shown,
             None => {
-                let mut shown = Shown::new(self.origin.seed);
+                let mut shown = PageSample::new(self.origin.seed);
                 self.items.for_each_block(|block| {
                     shown.add(&block);
                     Ok(())
@@ -197,8 +197,8 @@ impl Assigned<'_> {
         let labels: Vec<Option<String>> = names.into_iter().map(|(.., label)| label).collect();
         let task = Task::new(&Support::none(features.dim()), features)?;
         page.make(
-            Found {
-                described: Described {
+            PageContents {
+                described: ReportSource {
                     task: &task,
                     taxonomy: self.taxonomy,
                     counts: self.counts,
@@ -274,14 +274,14 @@ type Name = (usize, String, Option<String>);
 
 /// The items that a page shows: all of a few, of more a random subset.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct PageSample {
     rows: usize,
     /// As long as they are few.
     all: (Vec<Name>, Vec<f32>),
     some: Sample<Name>,
 }
 
-impl Shown {
+impl PageSample {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             rows: 0,

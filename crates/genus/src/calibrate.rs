@@ -78,7 +78,7 @@ pub fn calibrate_kinds(
         return Err(Error::SplitOfKinds { kinds: paths.len() });
     }
     let mut embedder = Embedder::new(&options.images, progress);
-    let mut base = Base::default();
+    let mut base = BaseItems::default();
     for (source, path) in kinds.into_iter().zip(&paths) {
         base.add(source, [&paths[0], path], options, &mut embedder, progress)?;
     }
@@ -121,7 +121,7 @@ pub fn calibrate_kinds(
 
 /// Labelled items of base classes, kind by kind.
 #[derive(Default)]
-struct Base {
+struct BaseItems {
     dim: usize,
     values: Vec<f32>,
     /// The class of every item, numbered through all kinds.
@@ -132,7 +132,7 @@ struct Base {
     left_out: usize,
 }
 
-impl Base {
+impl BaseItems {
     /// Adds the items of a kind; their features have to go with those of the `first`.
     fn add(
         &mut self,
@@ -229,7 +229,7 @@ impl CalibrationFile {
         })
     }
 
-    /// The one that ships with the encoder inside of this program, if these features are of that encoder.
+    /// The one that ships with the encoder built into this program, if these features are of that encoder.
     pub fn shipped(encoder: Option<&str>) -> Option<Self> {
         let (calibration, origin) = shipped()?;
         (origin.encoder.as_deref() == encoder).then(|| Self {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use genus_core::methods::{Context, Method, MethodSpec};
 use genus_core::{
-    Assignment, Blocks, Calibration, CentreNorm, Discover as _, Features, Prototypes, Sample, Scenes, Shown,
+    Assignment, Blocks, Calibration, CentreNorm, Discover as _, ExampleIndex, Features, Prototypes, Sample, Scenes,
     Source as LearntFrom, Stop, Subset, Support, Task, Taxonomy, TwoStep,
 };
 use genus_data::{
@@ -19,8 +19,8 @@ use crate::calibrate::{CalibrationFile, knowledge};
 use crate::counts::Counts;
 use crate::images::{Embedder, ImageOptions};
 use crate::items::{Items, Source};
-use crate::output::{Destination, Output, OutputOptions, Rows, Saved, write_rows};
-use crate::report::{Described, Found, Page, REPORT_FILE, begin_page};
+use crate::output::{Destination, Output, OutputOptions, Rows, SavedFiles, write_rows};
+use crate::report::{Page, PageContents, REPORT_FILE, ReportSource, begin_page};
 use crate::training::trained_calibration;
 use crate::{Error, Length, Note, Progress, Skipped};
 
@@ -110,7 +110,7 @@ pub struct Outcome {
     /// How many items each category has.
     pub counts: Counts,
     /// The items that were clustered: all of them, or a random subset of a large pile.
-    pub clustered: Clustered,
+    pub clustered: ClusteredItems,
     /// The labelled examples.
     pub examples: Examples,
     /// Images that could not be read.
@@ -137,7 +137,7 @@ pub struct Timings {
 
 /// The items that were clustered, and what came of them.
 #[derive(Debug)]
-pub struct Clustered {
+pub struct ClusteredItems {
     /// The task that they were.
     pub task: Task,
     /// How the method stopped.
@@ -203,7 +203,7 @@ pub fn discover_into(
     let (clustered, taxonomy, counts) = match pile.rows {
         PileRows::Here(queries) => at_once_found(&method, options, support, queries, rows, progress)?,
         PileRows::Streamed(count) => {
-            let stream = Stream {
+            let stream = PileBlocks {
                 items: &pile.items,
                 only_unlabelled: pile.only_unlabelled,
                 count,
@@ -257,7 +257,7 @@ impl Outcome {
         options: OutputOptions,
         report: Option<&Page>,
         progress: &dyn Progress,
-    ) -> Result<Saved, Error> {
+    ) -> Result<SavedFiles, Error> {
         let mut output = Output::open(to, options, self.items.path())?;
         for item in &self.assignments {
             output.write(&item.row())?;
@@ -266,7 +266,7 @@ impl Outcome {
     }
 
     /// Saves everything but the assignments, which an output was given already; then these appear.
-    pub fn save(&self, output: Output, report: Option<&Page>, progress: &dyn Progress) -> Result<Saved, Error> {
+    pub fn save(&self, output: Output, report: Option<&Page>, progress: &dyn Progress) -> Result<SavedFiles, Error> {
         let (items, method) = (&self.items, self.options.method.to_string());
         let (mut saved, page) = output.save(items, &method, progress, |folder| {
             let Some(folder) = folder else { return Ok(None) };
@@ -299,10 +299,10 @@ impl Outcome {
         Ok(saved)
     }
 
-    fn found(&self) -> Found<'_> {
+    fn found(&self) -> PageContents<'_> {
         let (clustered, examples) = (&self.clustered, &self.examples);
-        Found {
-            described: Described {
+        PageContents {
+            described: ReportSource {
                 task: &clustered.task,
                 taxonomy: &self.taxonomy,
                 counts: &self.counts,
@@ -388,7 +388,7 @@ impl Examples {
 }
 
 /// The pile: in memory when it can be clustered at once, else to be read again block by block.
-struct Pile {
+struct LoadedPile {
     items: Items,
     only_unlabelled: bool,
     rows: PileRows,
@@ -408,7 +408,7 @@ fn read_inputs(
     at_once: usize,
     embedder: &mut Embedder,
     progress: &dyn Progress,
-) -> Result<(Examples, Pile), Error> {
+) -> Result<(Examples, LoadedPile), Error> {
     // Before hours of work on the others.
     [inputs.examples(), inputs.pile()]
         .into_iter()
@@ -425,7 +425,7 @@ fn read_inputs(
                 Some(labelled) => examples_of(&path, labelled, items.images().to_vec(), progress)?,
                 None => Examples::none(header.dim),
             };
-            let pile = Pile {
+            let pile = LoadedPile {
                 items,
                 only_unlabelled: true,
                 rows,
@@ -468,7 +468,7 @@ fn read_inputs(
                 Some(rows) if rows > at_once as u64 => PileRows::Streamed(usize::try_from(rows).unwrap_or(usize::MAX)),
                 _ => read_up_to(&items, at_once, progress)?,
             };
-            let pile = Pile {
+            let pile = LoadedPile {
                 items,
                 only_unlabelled: false,
                 rows,
@@ -523,7 +523,7 @@ pub(crate) fn check_dim(first: &Path, first_dim: usize, second: &Path, second_di
 
 /// The pile of a file of its own; only counted once it has more rows than are kept.
 fn read_up_to(items: &Items, at_once: usize, progress: &dyn Progress) -> Result<PileRows, Error> {
-    let mut kept = UpTo::new(at_once);
+    let mut kept = BoundedRows::new(at_once);
     progress.start("rows read", Length::Unknown);
     items.for_each_block(|block| {
         progress.advance(block.len() as u64);
@@ -541,8 +541,8 @@ fn read_mixed(
     at_once: usize,
     progress: &dyn Progress,
 ) -> Result<(Option<Table>, PileRows), Error> {
-    let mut labelled = UpTo::new(usize::MAX);
-    let mut pile = UpTo::new(at_once);
+    let mut labelled = BoundedRows::new(usize::MAX);
+    let mut pile = BoundedRows::new(at_once);
     progress.start("rows read", Length::Unknown);
     items.for_each_block(|block| {
         progress.advance(block.len() as u64);
@@ -562,13 +562,13 @@ fn read_mixed(
 }
 
 /// Rows that are kept until there are too many, and then only counted.
-struct UpTo {
+struct BoundedRows {
     most: usize,
     count: usize,
     table: Option<Table>,
 }
 
-impl UpTo {
+impl BoundedRows {
     fn new(most: usize) -> Self {
         Self {
             most,
@@ -669,7 +669,7 @@ fn at_once_found(
     queries: Table,
     rows: &mut dyn Rows,
     progress: &dyn Progress,
-) -> Result<(Clustered, Taxonomy, Counts), Error> {
+) -> Result<(ClusteredItems, Taxonomy, Counts), Error> {
     let task = make_task(options, support, queries.features)?;
     progress.start("clustering", Length::Unknown);
     let discovery = method.discover(&task);
@@ -681,7 +681,7 @@ fn at_once_found(
     let mut counts = Counts::new(&taxonomy);
     counts.add(&assignments);
     counts.scenes = discovery.scenes().filter(|scenes| !scenes.all_alone()).map(Scenes::len);
-    let clustered = Clustered {
+    let clustered = ClusteredItems {
         task,
         stop: discovery.stop(),
         ids: queries.ids,
@@ -693,7 +693,7 @@ fn at_once_found(
 }
 
 /// A pile that is read again and again.
-struct Stream<'a> {
+struct PileBlocks<'a> {
     items: &'a Items,
     only_unlabelled: bool,
     count: usize,
@@ -701,7 +701,7 @@ struct Stream<'a> {
     progress: &'a dyn Progress,
 }
 
-impl Blocks for Stream<'_> {
+impl Blocks for PileBlocks<'_> {
     type Block = Table;
     type Error = Error;
 
@@ -726,7 +726,7 @@ impl Blocks for Stream<'_> {
         &block.features
     }
 
-    fn examples(&self) -> Shown {
+    fn examples(&self) -> ExampleIndex {
         self.support.shown()
     }
 }
@@ -735,9 +735,9 @@ impl Blocks for Stream<'_> {
 fn two_step(
     method: &Method,
     options: &DiscoverOptions,
-    stream: &Stream,
+    stream: &PileBlocks,
     sink: &mut dyn Rows,
-) -> Result<(Clustered, Taxonomy, Counts), Error> {
+) -> Result<(ClusteredItems, Taxonomy, Counts), Error> {
     let progress = stream.progress;
     let size = options.subset.map_or(SUBSET, NonZeroUsize::get);
     progress.note(&Note::TwoStep {
@@ -788,7 +788,7 @@ fn two_step(
     })?;
     progress.end();
     let counts = counts.unwrap_or_else(|| Counts::new(&taxonomy));
-    let clustered = Clustered {
+    let clustered = ClusteredItems {
         task,
         stop: discovery.stop(),
         ids,

@@ -5,19 +5,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use genus_core::{Assignment, FeatureError, Place, Stream, TaskError, Taxonomy};
+use genus_core::{Assignment, FeatureError, Stream, StreamPlace, TaskError, Taxonomy};
 use genus_data::{
-    AssignmentRow, AssignmentWriter, Beside, FeatureWriter, Format, Growing, ItemKey, KnownItem, KnownItems, Origin,
+    AssignmentRow, AssignmentWriter, FeatureWriter, Format, Growing, ItemKey, KnownItem, KnownItems, Origin, SideFile,
     TaxonomyFolder, read_growing,
 };
 use genus_report::Report;
 
-use crate::assign::{AssignOptions, Assigned, calibrated, check_fit};
+use crate::assign::{AssignOptions, AssignedItems, calibrated, check_fit};
 use crate::counts::Counts;
 use crate::error::Purpose;
 use crate::images::{Embedder, ImageOptions};
 use crate::items::{Items, Source};
-use crate::output::{Folder, Output, Saved, write_rows};
+use crate::output::{Folder, Output, SavedFiles, write_rows};
 use crate::report::{Page, REPORT_FILE, begin_page};
 use crate::{Error, Progress, Skipped};
 
@@ -34,11 +34,11 @@ pub fn grow(
 ) -> Result<GrowOutcome, Error> {
     let start = Instant::now();
     // The folder is nobody else's before it is read, or what others add in between would be lost.
-    let ground = Ground::open(into)?;
+    let ground = GrowthFolder::open(into)?;
     let found = read_growing(taxonomy)?;
     let (origin, before) = (found.made, found.growth);
     let found = calibrated(taxonomy, found.taxonomy, &origin, options)?;
-    let mut growth = Growth::new(found.clone(), &origin, before, taxonomy, ground)?;
+    let mut growth = GrowthRun::new(found.clone(), &origin, before, taxonomy, ground)?;
     let mut embedder = Embedder::of_taxonomy(&options.images, taxonomy, &origin, progress);
     let items = items.into();
     let query = items.called().to_owned();
@@ -94,7 +94,7 @@ pub struct GrowOutcome {
     pub origin: Origin,
     newly_joined: Vec<(String, Assignment)>,
     unchanged: bool,
-    growth: Growth,
+    growth: GrowthRun,
     images: ImageOptions,
     items: Items,
 }
@@ -112,7 +112,7 @@ impl GrowOutcome {
         output: Option<Output>,
         report: Option<&Page>,
         progress: &dyn Progress,
-    ) -> Result<Saved, Error> {
+    ) -> Result<SavedFiles, Error> {
         // Items that were there before change nothing, and neither does their page.
         let is_shown = self.unchanged && self.growth.ground.folder.path().join(REPORT_FILE).exists();
         let page = match report {
@@ -121,9 +121,9 @@ impl GrowOutcome {
         };
         let Some(mut output) = output else {
             let report = self.save_taxonomy(page.as_ref())?;
-            return Ok(Saved {
+            return Ok(SavedFiles {
                 report,
-                ..Saved::default()
+                ..SavedFiles::default()
             });
         };
         // The taxonomy is saved first: whoever reads the rows may leave after the first.
@@ -136,7 +136,7 @@ impl GrowOutcome {
     }
 
     fn page(&self, page: &Page, progress: &dyn Progress) -> Result<Report, Error> {
-        let shown = Assigned {
+        let shown = AssignedItems {
             taxonomy: &self.taxonomy,
             counts: &self.counts,
             origin: &self.origin,
@@ -162,7 +162,7 @@ impl GrowOutcome {
             };
             self.growth.write_waiting(self.taxonomy.centres().dim(), &made)?;
             self.growth.write_joined(&self.newly_joined, &self.taxonomy)?;
-            let Growth { ground, items, .. } = &mut self.growth;
+            let GrowthRun { ground, items, .. } = &mut self.growth;
             ground.taxonomy.outdate(REPORT_FILE);
             ground.taxonomy.write(&self.taxonomy, &made, Some(items))?;
         }
@@ -175,13 +175,13 @@ impl GrowOutcome {
 }
 
 /// The folder that a taxonomy is to grow into. Nobody else changes it as long as this lives.
-struct Ground {
+struct GrowthFolder {
     /// Given up before the folder is removed.
     taxonomy: TaxonomyFolder,
     folder: Folder,
 }
 
-impl Ground {
+impl GrowthFolder {
     fn open(path: &Path) -> Result<Self, Error> {
         let folder = Folder::create(path, Purpose::Growth)?;
         Ok(Self {
@@ -200,21 +200,21 @@ impl Ground {
 }
 
 /// A taxonomy that is to grow, and the folder that it goes into.
-struct Growth {
+struct GrowthRun {
     stream: Stream,
-    ground: Ground,
+    ground: GrowthFolder,
     /// Whether it grows where it is.
     in_place: bool,
     /// How many of those that wait came with earlier files. They have the first numbers.
     earlier: u64,
     /// What waits, by its number in the stream.
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, WaitingRow>,
     /// All items that it has ever grown by.
     items: KnownItems,
 }
 
 /// An item that waits.
-struct Waiting {
+struct WaitingRow {
     id: String,
     features: Vec<f32>,
     /// Its number among all items.
@@ -222,7 +222,7 @@ struct Waiting {
 }
 
 /// What a stream made of the items of a source.
-struct Observed {
+struct ObservedItems {
     ids: Vec<String>,
     assignments: Vec<Assignment>,
     /// Items of earlier runs that have found a category.
@@ -232,14 +232,14 @@ struct Observed {
     nothing_new: bool,
 }
 
-impl Growth {
+impl GrowthRun {
     /// Goes on from a taxonomy that was read from a folder, and from what waits there.
     fn new(
         taxonomy: Taxonomy,
         made: &Origin,
         before: genus_data::Growth,
         from: &Path,
-        ground: Ground,
+        ground: GrowthFolder,
     ) -> Result<Self, Error> {
         let mut stream = Stream::new(taxonomy).map_err(|source| Error::CannotGrow { source })?;
         if let Some(growing) = made.growing {
@@ -273,14 +273,14 @@ impl Growth {
                 (None, None) => continue,
             };
             let features = features.to_vec();
-            growth.waiting.insert(u64::from(row), Waiting { id, features, item });
+            growth.waiting.insert(u64::from(row), WaitingRow { id, features, item });
         }
         growth.earlier = growth.waiting.len() as u64;
         Ok(growth)
     }
 
     /// Observes the items in their order, those excepted that were observed before.
-    fn observe(&mut self, items: &Items, progress: &dyn Progress) -> Result<Observed, Error> {
+    fn observe(&mut self, items: &Items, progress: &dyn Progress) -> Result<ObservedItems, Error> {
         let mut ids = Vec::new();
         // The number of every row's item among all items.
         let mut rows = Vec::new();
@@ -295,11 +295,11 @@ impl Growth {
                     continue;
                 }
                 let observation = self.stream.observe(item).map_err(|e| in_row(e, rows.len()))?;
-                let (Place::Joined(place) | Place::Waiting(place)) = observation.place;
+                let (StreamPlace::Joined(place) | StreamPlace::Waiting(place)) = observation.place;
                 let number = self.items.insert(key, KnownItem { place, waiting: None });
                 rows.push(number);
-                if let Place::Waiting(_) = observation.place {
-                    let waiting = Waiting {
+                if let StreamPlace::Waiting(_) = observation.place {
+                    let waiting = WaitingRow {
                         id: id.clone(),
                         features: item.to_vec(),
                         item: number,
@@ -324,7 +324,7 @@ impl Growth {
             }
         }
         let assignments = rows.iter().filter_map(|&row| Some(self.items.get(row)?.place));
-        Ok(Observed {
+        Ok(ObservedItems {
             ids,
             assignments: assignments.collect(),
             joined,
@@ -356,10 +356,10 @@ impl Growth {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        let path = self.ground.taxonomy.stage(Beside::Waiting);
+        let path = self.ground.taxonomy.stage(SideFile::Waiting);
         let mut writer = FeatureWriter::create(&path, dim, made.encoder.as_deref(), false)?;
         let mut taken = BTreeSet::new();
-        for (row, Waiting { id, features, item }) in (0..).zip(self.waiting.values()) {
+        for (row, WaitingRow { id, features, item }) in (0..).zip(self.waiting.values()) {
             // Files may call different items the same.
             let (mut name, mut number) = (id.clone(), 1);
             while !taken.insert(name.clone()) {
@@ -379,7 +379,7 @@ impl Growth {
         if joined.is_empty() {
             return Ok(());
         }
-        let path = self.ground.taxonomy.stage(Beside::Joined);
+        let path = self.ground.taxonomy.stage(SideFile::Joined);
         let mut writer = AssignmentWriter::create(&path, Format::Csv)?;
         for (id, place) in joined {
             let entry = &taxonomy.entries()[place.category];

@@ -10,8 +10,8 @@ use genus_data::{
 };
 use genus_files::ScratchFolder;
 use genus_vision::{
-    Augmented, ContentHash, Embedding, Encoder, EncoderSpec, Home, Hub, ImageSource, Isa, Limits, MODELS, Memory,
-    Model, NoMemory, Precision, WeightsSource,
+    Augmentation, ContentHash, Embedding, Encoder, EncoderSpec, FeatureStore, Hub, ImageSource, Isa, Limits, MODELS,
+    Model, NoStore, Precision, WeightsHome, WeightsSource, with_decoded,
 };
 
 use crate::items::{Items, Source};
@@ -27,9 +27,9 @@ const UNSUPPORTED: &str = "pictures of this format cannot be read; convert it to
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ImageOptions {
     /// The encoder: a name with its parameters, as in `dinov2-small:size=448`, the folder of a training, or a file of ONNX. By default
-    /// it is the one inside of this program.
+    /// it is the one built into this program.
     pub encoder: Option<String>,
-    /// The file of its weights; by default its own, inside of this program, in the folder of the training, or from the model hub
+    /// The file of its weights; by default its own, built into this program, in the folder of the training, or from the model hub
     /// and its cache.
     pub weights: Option<PathBuf>,
     /// The precision of matrix products; by default f32.
@@ -73,7 +73,7 @@ impl ImageOptions {
             return Ok((spec, Some(named.unwrap_or(WeightsSource::File(trained)))));
         }
         let spec = EncoderSpec::parse(self.encoder())?;
-        let own = (spec.model.home == Home::Embedded).then_some(WeightsSource::Embedded);
+        let own = (spec.model.home == WeightsHome::Embedded).then_some(WeightsSource::Embedded);
         Ok((spec, named.or(own)))
     }
 
@@ -87,7 +87,7 @@ impl ImageOptions {
         Ok((spec, weights))
     }
 
-    pub(crate) fn load(&self, progress: &dyn Progress) -> Result<Loaded, Error> {
+    pub(crate) fn load(&self, progress: &dyn Progress) -> Result<LoadedEncoder, Error> {
         if is_onnx(self.encoder()) {
             return self.load_onnx();
         }
@@ -104,7 +104,7 @@ impl ImageOptions {
             precision: self.precision.map(|precision| precision.to_string()),
         };
         let encoder = spec.load(weights, isa)?;
-        Ok(Loaded {
+        Ok(LoadedEncoder {
             name: name.to_owned(),
             isa: Some(encoder.isa()),
             encoder: Box::new(encoder),
@@ -113,12 +113,12 @@ impl ImageOptions {
     }
 
     /// An encoder in a file of ONNX, which has its weights and a precision of its own.
-    fn load_onnx(&self) -> Result<Loaded, Error> {
+    fn load_onnx(&self) -> Result<LoadedEncoder, Error> {
         let model = absolute(Path::new(self.encoder()));
         if self.weights.is_some() || self.precision.is_some() {
             return Err(Error::OnnxIsWhole { model });
         }
-        Ok(Loaded {
+        Ok(LoadedEncoder {
             name: self.encoder().to_owned(),
             isa: None,
             encoder: onnx_encoder(&model)?,
@@ -161,7 +161,7 @@ impl ImageOptions {
             match path.is_file() {
                 true => options.weights = Some(path),
                 // The hub may have it, or its cache in another place.
-                false if matches!(options.find()?.0.model.home, Home::Hub { .. }) => {}
+                false if matches!(options.find()?.0.model.home, WeightsHome::Hub { .. }) => {}
                 false => return Err(gone(&path)),
             }
         }
@@ -178,9 +178,9 @@ impl ImageOptions {
         let hub = Hub::from_env();
         for model in MODELS {
             let weights = match model.home {
-                Home::Embedded => Some(WeightsSource::Embedded),
-                Home::Hub { repo, file } => hub.cached(repo, file).map(WeightsSource::File),
-                Home::Own => None,
+                WeightsHome::Embedded => Some(WeightsSource::Embedded),
+                WeightsHome::Hub { repo, file } => hub.cached(repo, file).map(WeightsSource::File),
+                WeightsHome::Own => None,
             };
             let Some(weights) = weights.filter(|_| fingerprint.starts_with(&model.architecture.to_string())) else {
                 continue;
@@ -245,12 +245,12 @@ pub struct Embedder<'a> {
     progress: &'a dyn Progress,
     /// The taxonomy whose features they are to be compared with.
     taxonomy: Option<(&'a Path, &'a Origin)>,
-    loaded: Option<Loaded>,
+    loaded: Option<LoadedEncoder>,
     skipped: Vec<Skipped>,
 }
 
 /// An encoder, and how it is found again.
-pub(crate) struct Loaded {
+pub(crate) struct LoadedEncoder {
     /// What it is called, as it was asked for.
     pub(crate) name: String,
     /// The instructions that it runs on; none where another library runs it.
@@ -289,7 +289,7 @@ impl<'a> Embedder<'a> {
         self.loaded.as_ref().map(|loaded| &loaded.record)
     }
 
-    fn load(&self) -> Result<Loaded, Error> {
+    fn load(&self) -> Result<LoadedEncoder, Error> {
         let Some((folder, made)) = self.taxonomy else {
             return self.options.load(self.progress);
         };
@@ -349,7 +349,7 @@ impl<'a> Embedder<'a> {
     }
 
     /// The features of a list of images, or of one of their views, in a file made for this run.
-    pub fn embedded(&mut self, list: &ImageList, source: &Path, view: Option<Augmented>) -> Result<Items, Error> {
+    pub fn embedded(&mut self, list: &ImageList, source: &Path, view: Option<Augmentation>) -> Result<Items, Error> {
         let folder = ScratchFolder::new().map_err(|source| Error::Scratch {
             folder: std::env::temp_dir(),
             source,
@@ -362,28 +362,28 @@ impl<'a> Embedder<'a> {
         Ok(Items::made(file, list.items.clone(), folder, TableOptions::default()))
     }
 
-    fn embed(&mut self, list: &ImageList, source: &Path, file: &Path, view: Option<Augmented>) -> Result<(), Error> {
+    fn embed(&mut self, list: &ImageList, source: &Path, file: &Path, view: Option<Augmentation>) -> Result<(), Error> {
         let start = Instant::now();
         let (options, progress) = (self.options, self.progress);
         let loaded = match self.loaded.take() {
             Some(loaded) => loaded,
             None => self.load()?,
         };
-        let Loaded { name, encoder, isa, .. } = &*self.loaded.insert(loaded);
+        let LoadedEncoder { name, encoder, isa, .. } = &*self.loaded.insert(loaded);
         let fingerprint = encoder.fingerprint().as_str();
         let cache = match options.cache.folder()? {
             None => None,
             Some(folder) => Some(FeatureCache::open(&folder, fingerprint, encoder.dim())?),
         };
-        let remembered = cache.as_ref().map(|cache| Remembered {
+        let remembered = cache.as_ref().map(|cache| CacheStore {
             cache,
             progress,
             recalled: AtomicU64::new(0),
             warned: AtomicBool::new(false),
         });
-        let memory: &dyn Memory = match &remembered {
+        let memory: &dyn FeatureStore = match &remembered {
             Some(remembered) => remembered,
-            None => &NoMemory,
+            None => &NoStore,
         };
         let with_labels = list.items.iter().any(|item| item.label.is_some());
         let mut writer = FeatureWriter::create(file, encoder.dim(), Some(fingerprint), with_labels)?;
@@ -461,6 +461,51 @@ impl<'a> Embedder<'a> {
     }
 }
 
+/// An encoder that stays in memory, for images that come one by one.
+pub struct LiveEncoder {
+    loaded: LoadedEncoder,
+    limits: Limits,
+}
+
+impl LiveEncoder {
+    /// Loads the encoder of some options, or the one that a taxonomy was made with unless they name another.
+    pub fn load(
+        options: &ImageOptions,
+        made: Option<(&Path, &Origin)>,
+        progress: &dyn Progress,
+    ) -> Result<Self, Error> {
+        let embedder = Embedder {
+            taxonomy: made,
+            ..Embedder::new(options, progress)
+        };
+        Ok(Self {
+            loaded: embedder.load()?,
+            limits: options.limits,
+        })
+    }
+
+    /// What tells its features from those of others.
+    pub fn fingerprint(&self) -> &str {
+        self.loaded.encoder.fingerprint().as_str()
+    }
+
+    /// How it is found again.
+    pub fn record(&self) -> &EncoderRecord {
+        &self.loaded.record
+    }
+
+    /// The features of an image, which is the content of a file.
+    pub fn features(&self, file: &[u8]) -> Result<Vec<f32>, Error> {
+        let encoder = &*self.loaded.encoder;
+        let pixels = with_decoded(file, &self.limits, |image| encoder.transform().apply(&image));
+        let pixels = pixels.map_err(|reason| Error::Unreadable {
+            path: "the image".into(),
+            reason: reason.to_string(),
+        })?;
+        Ok(encoder.encode(&pixels)?)
+    }
+}
+
 /// Whether an encoder is a file of ONNX.
 fn is_onnx(encoder: &str) -> bool {
     Path::new(encoder)
@@ -526,7 +571,7 @@ fn spooled(path: &Path, tables: &TableOptions) -> Result<Items, Error> {
 
 /// The weights of an encoder that has a name, from the model hub's cache or the hub.
 pub fn fetch_weights(spec: &EncoderSpec, progress: &dyn Progress) -> Result<PathBuf, Error> {
-    let Home::Hub { repo, file } = spec.model.home else {
+    let WeightsHome::Hub { repo, file } = spec.model.home else {
         return Err(Error::NoWeights {
             encoder: spec.model.name,
         });
@@ -544,7 +589,7 @@ pub fn fetch_weights(spec: &EncoderSpec, progress: &dyn Progress) -> Result<Path
 }
 
 /// The feature cache as the memory of the embedding.
-struct Remembered<'a> {
+struct CacheStore<'a> {
     cache: &'a FeatureCache,
     progress: &'a dyn Progress,
     recalled: AtomicU64,
@@ -552,7 +597,7 @@ struct Remembered<'a> {
     warned: AtomicBool,
 }
 
-impl Memory for Remembered<'_> {
+impl FeatureStore for CacheStore<'_> {
     fn recall(&self, content: &ContentHash) -> Option<Vec<f32>> {
         let features = self.cache.get(content)?;
         self.recalled.fetch_add(1, Ordering::Relaxed);

@@ -102,19 +102,19 @@ pub mod training;
 pub use assign::{AssignOptions, AssignOutcome, assign, assign_into};
 pub use calibrate::{CalibrateOptions, CalibrateOutcome, CalibrationFile, calibrate, calibrate_kinds, knowledge};
 pub use counts::Counts;
-pub use discover::{Clustered, DiscoverOptions, Examples, Inputs, Outcome, Timings, discover, discover_into, how};
+pub use discover::{ClusteredItems, DiscoverOptions, Examples, Inputs, Outcome, Timings, discover, discover_into, how};
 pub use error::{Error, Purpose};
 pub use grow::{GrowOutcome, grow};
-pub use images::{CacheChoice, Embedder, ImageOptions, embed, fetch_weights};
+pub use images::{CacheChoice, Embedder, ImageOptions, LiveEncoder, embed, fetch_weights};
 pub use items::{Header, Items, Source};
 pub use next_steps::NextSteps;
-pub use output::{Destination, Folder, Output, OutputOptions, Rows, Saved};
+pub use output::{Destination, Folder, Output, OutputOptions, Rows, SavedFiles};
 pub use progress::{Length, Note, Progress, Silent, Skipped};
-pub use report::{Described, Page, REPORT_FILE, begin_page, describe, illustrate};
+pub use report::{Page, REPORT_FILE, ReportSource, begin_page, describe, illustrate};
 pub use speed::{measure_speed, remembered_speeds};
 pub use training::train;
 
 // What the options and outcomes are made of.
 pub use genus_core::methods::MethodSpec;
 pub use genus_core::{Features, Taxonomy};
-pub use genus_data::{Export, Format, Link, SortedItem, Table, TableFormat, TableOptions};
+pub use genus_data::{Export, Format, LinkKind, SortedItem, Table, TableFormat, TableOptions};

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use genus_data::{Export, Exported, Link, SortedItem, Sorting};
+use genus_data::{Export, Exported, LinkKind, SortedItem, Sorting};
 
 use crate::items::{ItemFile, Items};
-use crate::output::Saved;
+use crate::output::SavedFiles;
 use crate::{Error, Length, Progress};
 
 /// What is to be done with the files of the items.
@@ -15,7 +15,7 @@ pub struct NextSteps {
     /// Sort them into this folder, one folder a category.
     pub sort_into: Option<PathBuf>,
     /// What a sorted file is.
-    pub link: Link,
+    pub link: LinkKind,
     /// Whether the ids of a table may name files outside of its folder and of the current one.
     pub allow_outside: bool,
     /// The programs that files are written for.
@@ -54,7 +54,7 @@ impl NextSteps {
         items: &mut [SortedItem],
         out: &Path,
         made_by: &str,
-    ) -> Result<Planned, Error> {
+    ) -> Result<NextStepsPlan, Error> {
         let file_of = source.files();
         for item in items.iter_mut() {
             item.path = match file_of(&item.id) {
@@ -89,7 +89,7 @@ impl NextSteps {
                 (Export::ImageFolder, None) => continue,
             });
         }
-        Ok(Planned { sorting, exports })
+        Ok(NextStepsPlan { sorting, exports })
     }
 }
 
@@ -109,14 +109,14 @@ fn not_inside(folder: &Path, pile: &Path) -> Result<(), Error> {
 
 /// Next steps with nothing in the way.
 #[derive(Default)]
-pub(crate) struct Planned {
+pub(crate) struct NextStepsPlan {
     sorting: Option<Sorting>,
     exports: Vec<Exported>,
 }
 
-impl Planned {
+impl NextStepsPlan {
     /// Makes the links and writes the exports.
-    pub(crate) fn run(self, saved: &mut Saved, progress: &dyn Progress) -> Result<(), Error> {
+    pub(crate) fn run(self, saved: &mut SavedFiles, progress: &dyn Progress) -> Result<(), Error> {
         if let Some(sorting) = self.sorting {
             let count = sorting.targets().len() as u64;
             progress.start("files", Length::Steps(count));

@@ -9,7 +9,7 @@ use genus_data::{AssignmentRow, AssignmentWriter, Exported, Format, SortedItem};
 
 use crate::error::Purpose;
 use crate::items::Items;
-use crate::next_steps::{NextSteps, Planned};
+use crate::next_steps::{NextSteps, NextStepsPlan};
 use crate::{Error, Progress};
 use genus_report::Truth;
 
@@ -78,7 +78,7 @@ pub struct OutputOptions {
 
 /// What was written.
 #[derive(Debug, Default)]
-pub struct Saved {
+pub struct SavedFiles {
     /// The folder of the results.
     pub folder: Option<PathBuf>,
     /// The page that shows them.
@@ -97,7 +97,7 @@ pub struct Saved {
 /// when the output is dropped before that, a folder is left as it was.
 #[must_use = "what is not saved is lost"]
 pub struct Output {
-    writer: Writer,
+    writer: RowWriter,
     folder: Option<Folder>,
     options: OutputOptions,
     /// Rows that wait until it is clear that everything can be written.
@@ -106,25 +106,25 @@ pub struct Output {
 
 /// The writer of the assignments. Nothing is written to one that is not ours before there is a row: a run that fails prints no
 /// header.
-enum Writer {
+enum RowWriter {
     Waiting(String, Box<dyn Write + Send>),
     Open(AssignmentWriter),
     /// It could not be opened.
     Failed,
 }
 
-impl Writer {
+impl RowWriter {
     fn open(&mut self, options: &OutputOptions) -> Result<Option<&mut AssignmentWriter>, Error> {
-        if let Writer::Waiting(..) = self {
-            let Writer::Waiting(name, writer) = std::mem::replace(self, Writer::Failed) else {
+        if let RowWriter::Waiting(..) = self {
+            let RowWriter::Waiting(name, writer) = std::mem::replace(self, RowWriter::Failed) else {
                 return Ok(None);
             };
             let writer = AssignmentWriter::new(writer, name, options.format)?;
-            *self = Writer::Open(writer.for_spreadsheets(options.spreadsheet));
+            *self = RowWriter::Open(writer.for_spreadsheets(options.spreadsheet));
         }
         Ok(match self {
-            Writer::Open(writer) => Some(writer),
-            Writer::Waiting(..) | Writer::Failed => None,
+            RowWriter::Open(writer) => Some(writer),
+            RowWriter::Waiting(..) | RowWriter::Failed => None,
         })
     }
 }
@@ -142,7 +142,7 @@ impl Rows for Output {
 
     fn flush(&mut self) -> Result<(), Error> {
         match (&mut self.writer, &self.folder) {
-            (Writer::Open(writer), None) => Ok(writer.flush()?),
+            (RowWriter::Open(writer), None) => Ok(writer.flush()?),
             _ => Ok(()),
         }
     }
@@ -153,12 +153,15 @@ impl Output {
     pub fn open(to: Destination, mut options: OutputOptions, pile: &Path) -> Result<Self, Error> {
         options.next.check(matches!(to, Destination::Folder(_)), pile)?;
         let (writer, folder) = match to {
-            Destination::Writer { name, writer } => (Writer::Waiting(name, writer), None),
+            Destination::Writer { name, writer } => (RowWriter::Waiting(name, writer), None),
             Destination::Folder(path) => {
                 let folder = Folder::create(&path, Purpose::Results)?;
                 let file = path.join(format!("assignments.{}", options.format.extension()));
                 let writer = AssignmentWriter::create(file, options.format)?;
-                (Writer::Open(writer.for_spreadsheets(options.spreadsheet)), Some(folder))
+                (
+                    RowWriter::Open(writer.for_spreadsheets(options.spreadsheet)),
+                    Some(folder),
+                )
             }
         };
         let held = (!options.next.is_empty()).then(Vec::new);
@@ -189,7 +192,7 @@ impl Output {
         made_by: &str,
         progress: &dyn Progress,
         others: impl FnOnce(Option<&Path>) -> Result<T, Error>,
-    ) -> Result<(Saved, T), Error> {
+    ) -> Result<(SavedFiles, T), Error> {
         // Dropped in the reverse order: a folder that nothing came of is removed when its file has gone.
         let folder = self.folder;
         let (mut writer, mut options) = (self.writer, self.options);
@@ -197,16 +200,16 @@ impl Output {
         let path = folder.as_ref().map(|folder| folder.path.clone());
         let next = std::mem::take(&mut options.next);
         let planned = match next.is_empty() {
-            true => Planned::default(),
+            true => NextStepsPlan::default(),
             false => {
                 let made_by = format!("genus {} {made_by}", env!("CARGO_PKG_VERSION"));
                 next.plan(items, &mut held, path.as_deref().unwrap_or(Path::new("")), &made_by)?
             }
         };
         let others = others(path.as_deref())?;
-        let mut saved = Saved {
+        let mut saved = SavedFiles {
             folder: path.clone(),
-            ..Saved::default()
+            ..SavedFiles::default()
         };
         let (before, after) = match folder {
             None => (Some(planned), None),
@@ -220,7 +223,7 @@ impl Output {
                 writer.write(&item.row())?;
             }
         }
-        if let Writer::Open(writer) = writer {
+        if let RowWriter::Open(writer) = writer {
             writer.finish()?;
         }
         if let Some(folder) = folder {

@@ -29,13 +29,13 @@ const LABEL: &str = "label";
 #[derive(Clone, Debug)]
 pub struct Page {
     title: String,
-    truth: Option<Cells>,
-    text: Option<Cells>,
+    truth: Option<ItemCells>,
+    text: Option<ItemCells>,
 }
 
 /// Where something about the items stands.
 #[derive(Clone, Debug)]
-enum Cells {
+enum ItemCells {
     /// Beside the features: what the pile is labelled.
     Labels,
     /// In a column of a table, by the best of some names.
@@ -61,19 +61,19 @@ impl Page {
     }
 
     /// Makes the page. What is told of the truth is looked up here.
-    pub(crate) fn make(&self, found: Found, progress: &dyn Progress) -> Result<Report, Error> {
+    pub(crate) fn make(&self, found: PageContents, progress: &dyn Progress) -> Result<Report, Error> {
         let mut report = self.describe(&found, progress)?;
         add_pictures(&mut report, &found, progress)?;
         Ok(report)
     }
 
     /// Describes what was found, but for its pictures.
-    fn describe(&self, found: &Found, progress: &dyn Progress) -> Result<Report, Error> {
-        let Described { ids, examples, .. } = found.described;
+    fn describe(&self, found: &PageContents, progress: &dyn Progress) -> Result<Report, Error> {
+        let ReportSource { ids, examples, .. } = found.described;
         let texts = look_up(&self.text, ids, found.labels)?;
         let truths = look_up(&self.truth, ids, found.labels)?;
         progress.start("drawing the map", Length::Unknown);
-        let mut report = describe(&Described {
+        let mut report = describe(&ReportSource {
             truths: truths.as_deref(),
             ..found.described
         });
@@ -84,7 +84,7 @@ impl Page {
             let items = report.items.iter_mut().zip(texts);
             items.for_each(|(item, text)| item.text = text);
         }
-        if let Some(Cells::Column(path, columns, tables)) = &self.text {
+        if let Some(ItemCells::Column(path, columns, tables)) = &self.text {
             // The examples may be in the same table.
             let texts = column(path, columns, tables, examples)?;
             let examples = report.examples.iter_mut().zip(texts);
@@ -95,8 +95,8 @@ impl Page {
 }
 
 /// What a page shows: a discovery, or items that were assigned to a taxonomy.
-pub(crate) struct Found<'a> {
-    pub(crate) described: Described<'a>,
+pub(crate) struct PageContents<'a> {
+    pub(crate) described: ReportSource<'a>,
     /// The labels that the items came with.
     pub(crate) labels: &'a [Option<String>],
     pub(crate) made: Made,
@@ -107,7 +107,7 @@ pub(crate) struct Found<'a> {
 }
 
 /// Adds small pictures of the images, as many as the page has room for.
-fn add_pictures(report: &mut Report, found: &Found, progress: &dyn Progress) -> Result<(), Error> {
+fn add_pictures(report: &mut Report, found: &PageContents, progress: &dyn Progress) -> Result<(), Error> {
     illustrate(report, found.images, found.example_images, found.limits, progress)
 }
 
@@ -163,7 +163,7 @@ fn picture(image: &ImageItem, limits: &Limits, side: usize) -> Result<Option<Vec
 
 /// What a report is made from.
 #[derive(Clone, Copy)]
-pub struct Described<'a> {
+pub struct ReportSource<'a> {
     /// The examples and the items.
     pub task: &'a Task,
     /// The categories.
@@ -187,8 +187,8 @@ pub struct Described<'a> {
 }
 
 /// Everything about a discovery but its title, its texts and its pictures.
-pub fn describe(described: &Described) -> Report {
-    let Described { task, taxonomy, .. } = *described;
+pub fn describe(described: &ReportSource) -> Report {
+    let ReportSource { task, taxonomy, .. } = *described;
     let entries = taxonomy.entries();
     let known = task.known();
     let of_items: Vec<usize> = described
@@ -299,7 +299,7 @@ pub fn describe(described: &Described) -> Report {
 /// What ties the items to their categories, and these to each other. As when they were sorted, a scene is one, and the examples
 /// take part.
 fn communities(
-    described: &Described,
+    described: &ReportSource,
     of_items: &[usize],
     support: &Features,
     in_space: &dyn Fn(&Features) -> Features,
@@ -374,11 +374,17 @@ fn title(pile: &Path) -> String {
 }
 
 /// Finds where something stands, and that it is there.
-fn find_cells(named: &str, columns: &[&str], pile: &Path, mixed: bool, tables: &TableOptions) -> Result<Cells, Error> {
+fn find_cells(
+    named: &str,
+    columns: &[&str],
+    pile: &Path,
+    mixed: bool,
+    tables: &TableOptions,
+) -> Result<ItemCells, Error> {
     let (path, columns) = if Path::new(named).is_file() {
         (Path::new(named), columns.to_vec())
     } else if named == LABEL && !mixed {
-        return Ok(Cells::Labels);
+        return Ok(ItemCells::Labels);
     } else if pile.is_dir() || pile == Path::new("-") {
         return Err(Error::NoSuchColumn {
             named: named.to_owned(),
@@ -404,19 +410,19 @@ fn find_cells(named: &str, columns: &[&str], pile: &Path, mixed: bool, tables: &
         other => other.into(),
     })?;
     let columns = columns.into_iter().map(str::to_owned).collect();
-    Ok(Cells::Column(path.to_owned(), columns, tables))
+    Ok(ItemCells::Column(path.to_owned(), columns, tables))
 }
 
 /// The cells of each item; an error when that is nothing about any.
 fn look_up(
-    cells: &Option<Cells>,
+    cells: &Option<ItemCells>,
     ids: &[String],
     labels: &[Option<String>],
 ) -> Result<Option<Vec<Option<String>>>, Error> {
     let (found, nothing) = match cells {
         None => return Ok(None),
-        Some(Cells::Labels) => (labels.to_vec(), Error::PileWithoutLabels),
-        Some(Cells::Column(path, columns, tables)) => {
+        Some(ItemCells::Labels) => (labels.to_vec(), Error::PileWithoutLabels),
+        Some(ItemCells::Column(path, columns, tables)) => {
             let nothing = Error::NoneOfTheIds { table: path.clone() };
             (column(path, columns, tables, ids)?, nothing)
         }

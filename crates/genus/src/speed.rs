@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use genus_files::{AtomicFile, FileError, ScratchFolder, read_text};
-use genus_vision::{Embedding, ImageSource, Isa, NoMemory};
+use genus_vision::{Embedding, ImageSource, Isa, NoStore};
 use serde::{Deserialize, Serialize};
 
 use crate::images::{CacheChoice, ImageOptions};
@@ -26,7 +26,7 @@ const TIMED: [f64; 2] = [16.0, 512.0];
 
 /// A speed that was measured. It counts for the same instructions and the same number of threads alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Measured {
+struct SpeedMeasurement {
     encoder: String,
     isa: String,
     threads: usize,
@@ -39,7 +39,7 @@ pub fn remembered_speeds(cache: &CacheChoice) -> BTreeMap<String, f64> {
         return BTreeMap::new();
     };
     let [isa, threads] = [isa.to_string(), rayon::current_num_threads().to_string()];
-    let fits = |speed: &Measured| speed.isa == isa && speed.threads.to_string() == threads;
+    let fits = |speed: &SpeedMeasurement| speed.isa == isa && speed.threads.to_string() == threads;
     let speeds = read(&folder).into_iter().filter(fits);
     speeds.map(|speed| (speed.encoder, speed.images_per_second)).collect()
 }
@@ -64,7 +64,7 @@ pub fn measure_speed(options: &ImageOptions, progress: &dyn Progress) -> Result<
     let time = |images: usize| {
         let files = vec![ImageSource::new(&file, None); images];
         let start = Instant::now();
-        embedding.run(&*loaded.encoder, &files, &NoMemory, |_, features| {
+        embedding.run(&*loaded.encoder, &files, &NoStore, |_, features| {
             progress.step();
             match features {
                 Ok(_) => Ok(()),
@@ -81,7 +81,7 @@ pub fn measure_speed(options: &ImageOptions, progress: &dyn Progress) -> Result<
     let images_per_second = images / time(images as usize)?;
     progress.end();
     if let Some(folder) = options.cache.folder()? {
-        let speed = Measured {
+        let speed = SpeedMeasurement {
             encoder: loaded.name.clone(),
             isa: loaded.isa.map_or("ONNX Runtime".to_owned(), |isa| isa.to_string()),
             threads: rayon::current_num_threads(),
@@ -93,17 +93,18 @@ pub fn measure_speed(options: &ImageOptions, progress: &dyn Progress) -> Result<
 }
 
 /// The speeds of a folder; none where they cannot be read, for they can be measured again.
-fn read(folder: &Path) -> Vec<Measured> {
+fn read(folder: &Path) -> Vec<SpeedMeasurement> {
     let text = read_text(folder.join(FILE)).unwrap_or_default();
-    let speeds: Vec<Measured> = serde_json::from_str(&text).unwrap_or_default();
-    let is_speed = |speed: &Measured| speed.images_per_second.is_finite() && speed.images_per_second > 0.0;
+    let speeds: Vec<SpeedMeasurement> = serde_json::from_str(&text).unwrap_or_default();
+    let is_speed = |speed: &SpeedMeasurement| speed.images_per_second.is_finite() && speed.images_per_second > 0.0;
     speeds.into_iter().filter(is_speed).collect()
 }
 
-fn remember(folder: &Path, speed: Measured) -> Result<(), Error> {
+fn remember(folder: &Path, speed: SpeedMeasurement) -> Result<(), Error> {
     let mut speeds = read(folder);
-    let is_same =
-        |other: &Measured| (&other.encoder, &other.isa, other.threads) == (&speed.encoder, &speed.isa, speed.threads);
+    let is_same = |other: &SpeedMeasurement| {
+        (&other.encoder, &other.isa, other.threads) == (&speed.encoder, &speed.isa, speed.threads)
+    };
     speeds.retain(|other| !is_same(other));
     speeds.push(speed);
     let path = folder.join(FILE);
@@ -145,7 +146,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let isa = Isa::from_env(None).unwrap().to_string();
         let threads = rayon::current_num_threads();
-        let speed = |encoder: &str, isa: &str, threads: usize, images_per_second: f64| Measured {
+        let speed = |encoder: &str, isa: &str, threads: usize, images_per_second: f64| SpeedMeasurement {
             encoder: encoder.to_owned(),
             isa: isa.to_owned(),
             threads,

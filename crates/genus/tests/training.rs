@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use genus::training::{
-    Blocks, Objective, Schedule, Step, Training, TrainingError, TrainingOutcome, TrainingSettings, Validation, Watcher,
-    trained_calibration, trained_encoder, trained_hash,
+    Objective, Schedule, Step, TrainedBlocks, Training, TrainingError, TrainingOutcome, TrainingSettings, Validation,
+    Watcher, trained_calibration, trained_encoder, trained_hash,
 };
 use genus_data::read_calibration;
 use genus_vision::{Encoder, Isa, Limits, Weights, decode, read_weights};
@@ -59,7 +59,7 @@ fn settings(images: &Path) -> TrainingSettings {
         encoder: "conv4:size=16,width=6".into(),
         weights: None,
         objective: Objective::Contrast,
-        blocks: Blocks::All,
+        blocks: TrainedBlocks::All,
         fixed_statistics: false,
         way: 2,
         shot: 1,
@@ -235,14 +235,21 @@ fn an_interrupted_run_goes_on_as_if_nothing_had_happened() {
         ..episodes.clone()
     };
     for (name, base, encoder, blocks, cache_trunk, views) in [
-        ("all", &episodes, "conv4:size=16,width=6", Blocks::All, 0, 1),
-        ("last", &episodes, "conv4:size=16,width=6", Blocks::Last(2), 0, 2),
-        ("kept", &episodes, "conv4:size=16,width=6", Blocks::Last(2), 3, 1),
-        ("vit", &episodes, vit, Blocks::Last(1), 0, 1),
-        ("vit kept", &episodes, vit, Blocks::Last(1), 2, 1),
-        ("batches", &batches, "conv4:size=16,width=6", Blocks::Last(1), 0, 1),
-        ("codes", &codes, "conv4:size=16,width=6", Blocks::All, 0, 2),
-        ("codes of vit", &codes, vit, Blocks::Last(1), 2, 2),
+        ("all", &episodes, "conv4:size=16,width=6", TrainedBlocks::All, 0, 1),
+        ("last", &episodes, "conv4:size=16,width=6", TrainedBlocks::Last(2), 0, 2),
+        ("kept", &episodes, "conv4:size=16,width=6", TrainedBlocks::Last(2), 3, 1),
+        ("vit", &episodes, vit, TrainedBlocks::Last(1), 0, 1),
+        ("vit kept", &episodes, vit, TrainedBlocks::Last(1), 2, 1),
+        (
+            "batches",
+            &batches,
+            "conv4:size=16,width=6",
+            TrainedBlocks::Last(1),
+            0,
+            1,
+        ),
+        ("codes", &codes, "conv4:size=16,width=6", TrainedBlocks::All, 0, 2),
+        ("codes of vit", &codes, vit, TrainedBlocks::Last(1), 2, 2),
     ] {
         let settings = TrainingSettings {
             encoder: encoder.into(),
@@ -388,7 +395,7 @@ fn a_kept_trunk_gives_the_same_losses() {
         let run = |cache_trunk| {
             let settings = TrainingSettings {
                 encoder: encoder.into(),
-                blocks: Blocks::Last(2),
+                blocks: TrainedBlocks::Last(2),
                 cache_trunk,
                 ..settings(&root)
             };
@@ -409,7 +416,7 @@ fn a_store_of_the_trunk_is_gone_on_with_and_made_anew_for_other_views() {
     let folder = tempfile::tempdir().unwrap();
     let root = images(folder.path(), 9, 5, true);
     let settings = TrainingSettings {
-        blocks: Blocks::Last(2),
+        blocks: TrainedBlocks::Last(2),
         cache_trunk: 2,
         ..settings(&root)
     };
@@ -527,7 +534,7 @@ fn what_cannot_be_trained_on_is_named() {
         ),
         (
             TrainingSettings {
-                blocks: Blocks::Last(9),
+                blocks: TrainedBlocks::Last(9),
                 ..base.clone()
             },
             vec!["9 blocks", "has 4"],
@@ -580,7 +587,7 @@ fn a_folder_belongs_to_one_run() {
     assert!(again(base.clone()).contains("holds this run already"));
     let other = again(TrainingSettings {
         epochs: 9,
-        blocks: Blocks::Last(1),
+        blocks: TrainedBlocks::Last(1),
         ..base.clone()
     });
     for part in ["epochs is 3 and not 9", "blocks is \"all\" and not \"1\""] {
@@ -719,7 +726,7 @@ fn links_in_a_run_are_not_followed() {
     let root = images(folder.path(), 9, 5, true);
     let run = folder.path().join("run");
     let settings = TrainingSettings {
-        blocks: Blocks::Last(2),
+        blocks: TrainedBlocks::Last(2),
         cache_trunk: 2,
         ..settings(&root)
     };

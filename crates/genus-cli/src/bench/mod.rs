@@ -13,18 +13,19 @@ use genus_core::episode::{Pile, Shape};
 use genus_data::datasets::DatasetEntry;
 use genus_files::AtomicFile;
 use genus_lab::{
-    Bench, BenchMethod, Dataset, Experiment, LargeSettings, PileSettings, Report, StreamSettings, Varied, figures_page,
+    Bench, BenchMethod, BenchReport, Dataset, Experiment, LargeSettings, PileSettings, PileVariable, StreamSettings,
+    figures_page,
 };
 
 use crate::args::{
-    self, BenchCommand, BenchCommon, BenchSource, EpisodeBench, Global, HalfOptions, MethodChoice, PilesBench, Results,
-    StreamBench, TrialOptions,
+    self, BenchCommand, BenchCommon, BenchSource, EpisodeBench, GlobalArgs, HalfArgs, MethodChoice, PilesBench,
+    Results, StreamBench, TrialArgs,
 };
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::say::print;
 
-pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
+pub(crate) fn run(bench: &args::BenchArgs, global: &GlobalArgs) -> Result<(), Failure> {
     match &bench.experiment {
         BenchCommand::Data { data_root, data } => paper::data(&data_root.path(), data),
         BenchCommand::Paper(arguments) => paper::run(arguments, global),
@@ -45,7 +46,7 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
                 .map(|name| DatasetEntry::find(name)?.open(&data_root.path(), *images))
                 .collect::<Result<Vec<_>, _>>()?;
             let settings = settings(trial, *query, episodes.episodes, global)?;
-            let mut output = Output::open(results)?;
+            let mut output = BenchOutput::open(results)?;
             let start = Instant::now();
             let bar = Bar::new(global);
             let parts = paper::transfer_parts(&runs, &sets, &image_options.options(), &bar)?;
@@ -57,7 +58,7 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
                 })
                 .collect::<Result<Vec<_>, _>>()?;
             drop(bar);
-            output.write(Report::combined(reports), start, global)
+            output.write(BenchReport::combined(reports), start, global)
         }
         BenchCommand::Backbones { bench, encoders } => {
             let common = &bench.common;
@@ -67,7 +68,7 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
                 ));
             }
             let settings = settings(&common.trial, bench.query, bench.episodes.episodes, global)?;
-            let mut output = Output::open(&common.results)?;
+            let mut output = BenchOutput::open(&common.results)?;
             let start = Instant::now();
             let mut reports = Vec::new();
             for encoder in encoders {
@@ -80,7 +81,7 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
                 let once = |settings: &Bench| Ok(settings.run(&data, &experiment, &bar)?);
                 reports.extend(over_seeds(&settings, &common.results, once)?);
             }
-            output.write(Report::combined(reports), start, global)
+            output.write(BenchReport::combined(reports), start, global)
         }
         BenchCommand::Plot {
             source,
@@ -107,19 +108,19 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
                 print(&format!("{}\n", path.display()))?;
             }
             let title = format!("plot: {}", data.name());
-            let lead = "Single episodes to look at: on the maps the truth stands beside what every method found, and the \
+            let lead = "DatasetRun episodes to look at: on the maps the truth stands beside what every method found, and the \
                         matrices say what became of the classes of the first one.";
             write(page, &figures_page(&title, lead, &command_line::this(), &figures))
         }
-        BenchCommand::Main(bench) => Single::of(bench).run(Experiment::Main, global),
-        BenchCommand::Ablation(bench) => Single::of(bench).run(Experiment::Ablation, global),
-        BenchCommand::Realtime(bench) => Single::of(bench).run(Experiment::RealTime, global),
+        BenchCommand::Main(bench) => DatasetRun::of(bench).run(Experiment::Main, global),
+        BenchCommand::Ablation(bench) => DatasetRun::of(bench).run(Experiment::Ablation, global),
+        BenchCommand::Realtime(bench) => DatasetRun::of(bench).run(Experiment::RealTime, global),
         BenchCommand::Piles(bench) => piles(bench, global),
         BenchCommand::Stream(bench) => stream(bench, global),
-        BenchCommand::Tasks(bench) => Single::of(bench).run(Experiment::Tasks, global),
-        BenchCommand::Alpha { bench, alpha } => Single::of(bench).run(Experiment::Alpha(alpha.clone()), global),
+        BenchCommand::Tasks(bench) => DatasetRun::of(bench).run(Experiment::Tasks, global),
+        BenchCommand::Alpha { bench, alpha } => DatasetRun::of(bench).run(Experiment::Alpha(alpha.clone()), global),
         BenchCommand::Threshold { bench, threshold } => {
-            Single::of(bench).run(Experiment::Threshold(threshold.clone()), global)
+            DatasetRun::of(bench).run(Experiment::Threshold(threshold.clone()), global)
         }
         BenchCommand::Large {
             common,
@@ -128,7 +129,7 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             second_step,
             authors,
         } => {
-            let single = Single {
+            let single = DatasetRun {
                 common,
                 query: Shape::default().query,
                 episodes: *tasks,
@@ -146,7 +147,7 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
             query,
             episodes,
         } => {
-            let single = Single {
+            let single = DatasetRun {
                 common,
                 query: Shape::default().query,
                 episodes: episodes.episodes,
@@ -157,13 +158,13 @@ pub(crate) fn run(bench: &args::Bench, global: &Global) -> Result<(), Failure> {
 }
 
 /// An experiment on one data set.
-struct Single<'a> {
+struct DatasetRun<'a> {
     common: &'a BenchCommon,
     query: usize,
     episodes: NonZeroU64,
 }
 
-impl<'a> Single<'a> {
+impl<'a> DatasetRun<'a> {
     fn of(bench: &'a EpisodeBench) -> Self {
         Self {
             common: &bench.common,
@@ -172,13 +173,13 @@ impl<'a> Single<'a> {
         }
     }
 
-    fn run(&self, experiment: Experiment, global: &Global) -> Result<(), Failure> {
+    fn run(&self, experiment: Experiment, global: &GlobalArgs) -> Result<(), Failure> {
         let trial = &self.common.trial;
         let settings = settings(trial, self.query, self.episodes, global)?;
         settings.fits(&experiment)?;
         let results = &self.common.results;
         // Opened before any work is done, so that a wrong path costs no time.
-        let mut output = Output::open(results)?;
+        let mut output = BenchOutput::open(results)?;
         let source = self.common.source.source(trial.choice.calibration.as_deref())?;
         let data = source.load(&settings.methods_of(&experiment), &Bar::new(global))?;
         let experiment = match experiment {
@@ -200,8 +201,8 @@ impl<'a> Single<'a> {
 fn over_seeds(
     settings: &Bench,
     results: &Results,
-    once: impl Fn(&Bench) -> Result<Report, Failure>,
-) -> Result<Option<Report>, Failure> {
+    once: impl Fn(&Bench) -> Result<BenchReport, Failure>,
+) -> Result<Option<BenchReport>, Failure> {
     let with = |number: u64| {
         once(&Bench {
             seed: settings.seed.wrapping_add(number),
@@ -211,11 +212,11 @@ fn over_seeds(
     let reports = (0..results.seeds.get() as u64)
         .map(with)
         .collect::<Result<Vec<_>, _>>()?;
-    Ok(Report::over_seeds(reports))
+    Ok(BenchReport::over_seeds(reports))
 }
 
 /// `genus bench piles`.
-fn piles(bench: &PilesBench, global: &Global) -> Result<(), Failure> {
+fn piles(bench: &PilesBench, global: &GlobalArgs) -> Result<(), Failure> {
     let numbers = |list: &[NonZeroUsize]| list.iter().map(|number| number.get()).collect();
     let piles = PileSettings {
         items: numbers(&bench.items),
@@ -224,7 +225,7 @@ fn piles(bench: &PilesBench, global: &Global) -> Result<(), Failure> {
         examples: numbers(&bench.examples),
         outliers: bench.outliers.get(),
         varied: match &bench.vary[..] {
-            [] => Varied::ALL.to_vec(),
+            [] => PileVariable::ALL.to_vec(),
             some => some.to_vec(),
         },
     };
@@ -235,7 +236,7 @@ fn piles(bench: &PilesBench, global: &Global) -> Result<(), Failure> {
         query: piles.usual_items(),
     };
     let settings = bench_of(&bench.choice, shape, bench.draws, global)?;
-    let pile = OnPiles {
+    let pile = PilesRun {
         source: &bench.source,
         half: &bench.half,
         choice: &bench.choice,
@@ -245,7 +246,7 @@ fn piles(bench: &PilesBench, global: &Global) -> Result<(), Failure> {
 }
 
 /// `genus bench stream`.
-fn stream(bench: &StreamBench, global: &Global) -> Result<(), Failure> {
+fn stream(bench: &StreamBench, global: &GlobalArgs) -> Result<(), Failure> {
     let shape = Shape {
         way: bench.way,
         shot: bench.shot,
@@ -263,7 +264,7 @@ fn stream(bench: &StreamBench, global: &Global) -> Result<(), Failure> {
         orders: bench.orders.get(),
         looks: bench.looks.get(),
     };
-    let pile = OnPiles {
+    let pile = PilesRun {
         source: &bench.source,
         half: &bench.half,
         choice: &bench.choice,
@@ -273,17 +274,17 @@ fn stream(bench: &StreamBench, global: &Global) -> Result<(), Failure> {
 }
 
 /// An experiment on the piles of one data set, or of a half of it.
-struct OnPiles<'a> {
+struct PilesRun<'a> {
     source: &'a BenchSource,
-    half: &'a HalfOptions,
+    half: &'a HalfArgs,
     choice: &'a MethodChoice,
     results: &'a Results,
 }
 
-impl OnPiles<'_> {
-    fn run(&self, settings: &Bench, experiment: &Experiment, global: &Global) -> Result<(), Failure> {
+impl PilesRun<'_> {
+    fn run(&self, settings: &Bench, experiment: &Experiment, global: &GlobalArgs) -> Result<(), Failure> {
         settings.fits(experiment)?;
-        let mut output = Output::open(self.results)?;
+        let mut output = BenchOutput::open(self.results)?;
         let source = self.source.source(self.choice.calibration.as_deref())?;
         let data = source.load(&settings.methods_of(experiment), &Bar::new(global))?;
         let data = half_of(data, self.half);
@@ -307,14 +308,14 @@ fn new_classes(classes: NonZeroUsize, way: usize) -> Result<usize, Failure> {
 }
 
 /// The half of the classes that was asked for, if one was.
-fn half_of(data: Dataset, options: &HalfOptions) -> Dataset {
+fn half_of(data: Dataset, options: &HalfArgs) -> Dataset {
     match options.half {
         Some(half) => data.half(half, options.with_base),
         None => data,
     }
 }
 
-fn settings(trial: &TrialOptions, query: usize, episodes: NonZeroU64, global: &Global) -> Result<Bench, Failure> {
+fn settings(trial: &TrialArgs, query: usize, episodes: NonZeroU64, global: &GlobalArgs) -> Result<Bench, Failure> {
     let shape = Shape {
         way: trial.classes.way,
         shot: trial.classes.shot,
@@ -331,7 +332,7 @@ fn settings(trial: &TrialOptions, query: usize, episodes: NonZeroU64, global: &G
     })
 }
 
-fn bench_of(choice: &MethodChoice, shape: Shape, episodes: NonZeroU64, global: &Global) -> Result<Bench, Failure> {
+fn bench_of(choice: &MethodChoice, shape: Shape, episodes: NonZeroU64, global: &GlobalArgs) -> Result<Bench, Failure> {
     Ok(Bench {
         shape,
         episodes: episodes.get(),
@@ -348,7 +349,7 @@ fn bench_of(choice: &MethodChoice, shape: Shape, episodes: NonZeroU64, global: &
 }
 
 /// Where a report goes besides the standard output.
-struct Output {
+struct BenchOutput {
     json: Option<AtomicFile>,
     csv: Option<AtomicFile>,
     latex: Option<AtomicFile>,
@@ -356,7 +357,7 @@ struct Output {
     page: Option<AtomicFile>,
 }
 
-impl Output {
+impl BenchOutput {
     fn open(results: &Results) -> Result<Self, Failure> {
         let open = |path: &Option<PathBuf>| path.as_ref().map(AtomicFile::create).transpose();
         Ok(Self {
@@ -368,7 +369,7 @@ impl Output {
         })
     }
 
-    fn write(&mut self, report: Option<Report>, start: Instant, global: &Global) -> Result<(), Failure> {
+    fn write(&mut self, report: Option<BenchReport>, start: Instant, global: &GlobalArgs) -> Result<(), Failure> {
         let Some(report) = report else { return Ok(()) };
         write(self.json.take(), &(report.json() + "\n"))?;
         write(self.csv.take(), &report.csv())?;
@@ -392,7 +393,7 @@ fn write(file: Option<AtomicFile>, text: &str) -> Result<(), Failure> {
 }
 
 /// Times differ from run to run, so they stay out of the results.
-fn print_times(report: &Report, start: Instant) {
+fn print_times(report: &BenchReport, start: Instant) {
     say!(
         "\n{:.1} s in all. Time of an episode on one thread:",
         start.elapsed().as_secs_f64()

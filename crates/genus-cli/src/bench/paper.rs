@@ -7,10 +7,10 @@ use genus::{CacheChoice, ImageOptions};
 use genus_core::episode::{Shape, ShortClasses};
 use genus_data::datasets::{DATASETS, DatasetEntry, ImageSet, Images};
 use genus_files::AtomicFile;
-use genus_lab::{Bench, BenchMethod, Counts, Dataset, EmbeddingOptions, Experiment, Study, paper_counts};
+use genus_lab::{Bench, BenchMethod, Dataset, DatasetCounts, EmbeddingOptions, Experiment, Study, paper_counts};
 
 use super::command_line;
-use crate::args::{Global, PaperBench, of_paper};
+use crate::args::{GlobalArgs, PaperBench, of_paper};
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::say::print;
@@ -43,7 +43,7 @@ pub(crate) fn data(root: &Path, names: &[String]) -> Result<(), Failure> {
             }
         }
     }
-    let mut text = Counts::of(&found).to_string();
+    let mut text = DatasetCounts::of(&found).to_string();
     for (entry, error) in &missing {
         match names.is_empty() {
             true => {
@@ -84,7 +84,7 @@ pub(crate) fn trainings(texts: &[String]) -> Result<Vec<(&'static str, PathBuf)>
 }
 
 /// `genus bench paper`: everything that the disk allows.
-pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
+pub(crate) fn run(paper: &PaperBench, global: &GlobalArgs) -> Result<(), Failure> {
     let root = paper.data_root.path();
     let images = of_paper(paper.image_options.options());
     let bench = Bench {
@@ -124,7 +124,7 @@ pub(crate) fn run(paper: &PaperBench, global: &Global) -> Result<(), Failure> {
             reasons.join("\n")
         )));
     }
-    study.data_sets(Counts::of(&counted));
+    study.data_sets(DatasetCounts::of(&counted));
 
     let mut plain: Vec<(String, Dataset)> = Vec::new();
     for set in &sets {
@@ -228,7 +228,7 @@ pub(crate) fn transfer_parts(
 }
 
 /// Trains the encoder on the base classes of a data set, or goes on with that; the folder of the training.
-fn train_on(name: &str, root: &Path, epochs: u64, paper: &PaperBench, global: &Global) -> Result<PathBuf, Failure> {
+fn train_on(name: &str, root: &Path, epochs: u64, paper: &PaperBench, global: &GlobalArgs) -> Result<PathBuf, Failure> {
     let folder = paper.out.join("runs").join(name);
     let begun = match trained_encoder(&folder) {
         Ok(Some(_)) => return Ok(folder),

@@ -8,7 +8,7 @@ use crate::args::{ImageArgs, TableArgs};
 
 /// What every command about a collection has.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Place {
+pub(crate) struct CollectionArgs {
     /// The folder of the collection
     #[arg(value_name = "COLLECTION")]
     pub(crate) folder: PathBuf,
@@ -19,9 +19,9 @@ pub(crate) struct Place {
 
 /// The same for commands that change it.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Change {
+pub(crate) struct ChangeArgs {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: CollectionArgs,
     /// Who the log says it was; by default who is logged in
     #[arg(long, value_name = "NAME")]
     pub(crate) author: Option<String>,
@@ -36,7 +36,7 @@ Examples:
   genus init birds --support labelled/
   genus init birds --support labelled.parquet
   genus init birds --from result")]
-    Init(Init),
+    Init(InitArgs),
     /// Add items: each joins a group, waits, or forms a new group with others
     ///
     /// The same photograph twice is one item, so the same folder can be added again and again. Either all items are added or none;
@@ -46,13 +46,13 @@ Examples:
   genus add birds photos/
   genus add birds today.parquet
   genus add birds more-examples/ --labelled")]
-    Add(Add),
+    Add(AddArgs),
     /// Show a collection in numbers
     #[command(after_help = "Examples:\n  genus status birds\n  genus status birds --json")]
-    Status(Place),
+    Status(CollectionArgs),
     /// List the groups of a collection
     #[command(after_help = "Examples:\n  genus groups birds\n  genus groups birds --json")]
-    Groups(Groups),
+    Groups(GroupsArgs),
     /// Show the items of a group, those that wait, or one item
     #[command(after_help = "\
 Examples:
@@ -60,20 +60,20 @@ Examples:
   genus show birds waiting -n 50
   genus show birds noise
   genus show birds IMG_0412.jpg")]
-    Show(Show),
+    Show(ShowArgs),
     /// Name a group
     #[command(after_help = "\
 Examples:
   genus name birds new-3 \"Herring gull\"
   genus name birds new-5 \"Herring gull\" --merge     when a group is called that already")]
-    Name(Name),
+    Name(NameArgs),
     /// Make groups one, for good
     #[command(after_help = "\
 Examples:
   genus merge birds new-3 new-7
   genus merge birds new-3 \"Herring gull\"
   genus merge birds gull \"Herring gull\" --into \"Herring gull\"")]
-    Merge(Merge),
+    Merge(MergeArgs),
     /// Make several groups of one, for good
     ///
     /// Without items, parts are proposed by how the items lie: as many as there seem to be, or as --into says. With items, these
@@ -83,47 +83,47 @@ Examples:
   genus split birds new-4
   genus split birds new-4 --into 2 --dry-run
   genus split birds new-4 --items IMG_0412.jpg IMG_0413.jpg")]
-    Split(Split),
+    Split(SplitArgs),
     /// Put items into a group, which makes them examples of it
     #[command(after_help = "\
 Examples:
   genus move birds IMG_0412.jpg '#87' --to \"Herring gull\"
   genus move birds IMG_0412.jpg IMG_0413.jpg --to-new
   genus move birds IMG_0412.jpg --to-new \"Ivory gull\"")]
-    Move(Move),
+    Move(MoveArgs),
     /// Say that items are where they belong, which makes them examples
     #[command(after_help = "\
 Examples:
   genus confirm birds IMG_0412.jpg IMG_0413.jpg
   genus confirm birds --group new-3")]
-    Confirm(Confirm),
+    Confirm(ConfirmArgs),
     /// Say that items do not belong to the group that they are in
     #[command(after_help = "Examples:\n  genus reject birds IMG_0412.jpg IMG_0413.jpg")]
-    Reject(These),
+    Reject(ItemArgs),
     /// Say that items belong nowhere
     #[command(after_help = "Examples:\n  genus noise birds IMG_0412.jpg")]
-    Noise(These),
+    Noise(ItemArgs),
     /// Undo what was done last
     #[command(after_help = "Examples:\n  genus undo birds")]
-    Undo(Change),
+    Undo(ChangeArgs),
     /// Do again what was undone
     #[command(after_help = "Examples:\n  genus redo birds")]
-    Redo(Change),
+    Redo(ChangeArgs),
     /// List what was done, the last first
     #[command(after_help = "Examples:\n  genus log birds\n  genus log birds -n 100 --json")]
-    Log(Log),
+    Log(LogArgs),
     /// Sort everything anew that nobody has decided about
     ///
     /// Items that were confirmed or moved stay and are examples, merged groups stay one and split ones apart, items stay out of
     /// where they were rejected, and groups keep their numbers and names.
     #[command(after_help = "Examples:\n  genus refresh birds\n  genus refresh birds --level coarser")]
-    Refresh(Refresh),
+    Refresh(RefreshArgs),
     /// List the questions whose answers would help most
     #[command(after_help = "Examples:\n  genus ask birds -n 20")]
-    Ask(Log),
+    Ask(LogArgs),
     /// Write report.html: groups, what waits, the map, and what was done
     #[command(after_help = "Examples:\n  genus report birds\n  genus report birds -o pages")]
-    Report(Report),
+    Report(ReportArgs),
     /// Take corrections in: an edited table, a Label Studio or FiftyOne export, a sorted folder
     ///
     /// What differs from the collection is a correction: an item in another category is moved there (a category that is new becomes
@@ -134,7 +134,7 @@ Examples:
   genus apply birds assignments.csv --dry-run
   genus apply birds project-1-at-2026-05-01.json
   genus apply birds sorted/")]
-    Apply(Apply),
+    Apply(ApplyArgs),
     /// Write assignments and groups, files for other programs, or what is left of a damaged one
     #[command(after_help = "\
 Examples:
@@ -142,19 +142,19 @@ Examples:
   genus export birds -o result --sort-into sorted --link hard
   genus export birds -o result --export label-studio
   genus export birds -o saved --salvage")]
-    Export(Export),
+    Export(ExportArgs),
     /// Give back the room of what is no longer used
     #[command(after_help = "Examples:\n  genus compact birds")]
-    Compact(Change),
+    Compact(ChangeArgs),
     /// Look whether all is in order, and which photographs are missing
     #[command(after_help = "Examples:\n  genus check birds")]
-    Check(Place),
+    Check(CollectionArgs),
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Init {
+pub(crate) struct InitArgs {
     #[command(flatten)]
-    pub(crate) change: Change,
+    pub(crate) change: ChangeArgs,
     /// Labelled examples: images with one folder a class, a manifest, or a feature file
     #[arg(long, short, value_name = "FILE|DIR")]
     pub(crate) support: Option<PathBuf>,
@@ -168,9 +168,9 @@ pub(crate) struct Init {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Add {
+pub(crate) struct AddArgs {
     #[command(flatten)]
-    pub(crate) change: Change,
+    pub(crate) change: ChangeArgs,
     /// The items: a folder of images, a manifest, or a feature file
     #[arg(value_name = "FILE|DIR")]
     pub(crate) items: PathBuf,
@@ -184,18 +184,18 @@ pub(crate) struct Add {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Groups {
+pub(crate) struct GroupsArgs {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: CollectionArgs,
     /// At most so many, those with names and the largest first
     #[arg(short, value_name = "N")]
     pub(crate) n: Option<usize>,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowArgs {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: CollectionArgs,
     /// A group by name or as #12, an item by name, `waiting` or `noise`
     #[arg(value_name = "GROUP|ITEM")]
     pub(crate) what: String,
@@ -205,9 +205,9 @@ pub(crate) struct Show {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Name {
+pub(crate) struct NameArgs {
     #[command(flatten)]
-    pub(crate) change: Change,
+    pub(crate) change: ChangeArgs,
     /// The group, by its name so far or as #12
     #[arg(value_name = "GROUP")]
     pub(crate) group: String,
@@ -220,9 +220,9 @@ pub(crate) struct Name {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Merge {
+pub(crate) struct MergeArgs {
     #[command(flatten)]
-    pub(crate) change: Change,
+    pub(crate) change: ChangeArgs,
     /// The groups, by name or as #12
     #[arg(value_name = "GROUP", required = true)]
     pub(crate) groups: Vec<String>,
@@ -232,9 +232,9 @@ pub(crate) struct Merge {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Split {
+pub(crate) struct SplitArgs {
     #[command(flatten)]
-    pub(crate) change: Change,
+    pub(crate) change: ChangeArgs,
     /// The group, by name or as #12
     #[arg(value_name = "GROUP")]
     pub(crate) group: String,
@@ -250,9 +250,9 @@ pub(crate) struct Split {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Move {
+pub(crate) struct MoveArgs {
     #[command(flatten)]
-    pub(crate) change: Change,
+    pub(crate) change: ChangeArgs,
     /// The items, by name or as #12
     #[arg(value_name = "ITEM", required = true)]
     pub(crate) items: Vec<String>,
@@ -270,9 +270,9 @@ pub(crate) struct Move {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Confirm {
+pub(crate) struct ConfirmArgs {
     #[command(flatten)]
-    pub(crate) change: Change,
+    pub(crate) change: ChangeArgs,
     /// The items, by name or as #12; one that waits joins the group that was guessed
     #[arg(value_name = "ITEM", required_unless_present = "group", conflicts_with = "group")]
     pub(crate) items: Vec<String>,
@@ -282,27 +282,27 @@ pub(crate) struct Confirm {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct These {
+pub(crate) struct ItemArgs {
     #[command(flatten)]
-    pub(crate) change: Change,
+    pub(crate) change: ChangeArgs,
     /// The items, by name or as #12
     #[arg(value_name = "ITEM", required = true)]
     pub(crate) items: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Log {
+pub(crate) struct LogArgs {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: CollectionArgs,
     /// At most so many
     #[arg(short, default_value_t = 20, value_name = "N")]
     pub(crate) n: usize,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Apply {
+pub(crate) struct ApplyArgs {
     #[command(flatten)]
-    pub(crate) change: Change,
+    pub(crate) change: ChangeArgs,
     /// The corrections
     #[arg(value_name = "FILE|DIR")]
     pub(crate) corrections: PathBuf,
@@ -312,9 +312,9 @@ pub(crate) struct Apply {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Export {
+pub(crate) struct ExportArgs {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: CollectionArgs,
     /// The folder to write into
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: PathBuf,
@@ -332,7 +332,7 @@ pub(crate) struct Export {
     pub(crate) sort_into: Option<PathBuf>,
     /// What a sorted photograph is
     #[arg(long, default_value = "sym", value_name = "sym|hard|copy")]
-    pub(crate) link: genus_data::Link,
+    pub(crate) link: genus_data::LinkKind,
     /// Write files for other programs
     #[arg(long, value_name = "label-studio|fiftyone|imagefolder", value_delimiter = ',')]
     pub(crate) export: Vec<genus_data::Export>,
@@ -342,18 +342,18 @@ pub(crate) struct Export {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Report {
+pub(crate) struct ReportArgs {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: CollectionArgs,
     /// The folder to write into; by default that of the collection
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Refresh {
+pub(crate) struct RefreshArgs {
     #[command(flatten)]
-    pub(crate) change: Change,
+    pub(crate) change: ChangeArgs,
     /// Let groups that nobody named be larger (coarser) or smaller (finer) than they are found
     #[arg(long, value_name = "coarser|finer")]
     pub(crate) level: Option<Level>,

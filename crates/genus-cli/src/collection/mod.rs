@@ -12,16 +12,19 @@ use genus_collection::{
 };
 use serde_json::{Value, json};
 
-use crate::args::Global;
+use crate::args::GlobalArgs;
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::say;
-use args::{Add, Apply, Change, Export, Init, Merge, Move, Name, Place, Show, Split};
+use args::{
+    AddArgs, ApplyArgs, ChangeArgs, CollectionArgs, ExportArgs, InitArgs, MergeArgs, MoveArgs, NameArgs, ShowArgs,
+    SplitArgs,
+};
 
 /// Items that are listed of a part that is only proposed.
 const SHOWN_OF_PART: usize = 8;
 
-pub(crate) fn run(command: &CollectionCommand, global: &Global) -> Result<(), Failure> {
+pub(crate) fn run(command: &CollectionCommand, global: &GlobalArgs) -> Result<(), Failure> {
     match command {
         CollectionCommand::Init(args) => init(args, global),
         CollectionCommand::Add(args) => add(args, global),
@@ -111,7 +114,7 @@ pub(crate) fn run(command: &CollectionCommand, global: &Global) -> Result<(), Fa
 }
 
 /// Prints what was asked for: JSON, or a text.
-fn show(place: &Place, value: &impl serde::Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
+fn show(place: &CollectionArgs, value: &impl serde::Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
     match place.json {
         true => say::print(&format!("{:#}\n", to_json(value))),
         false => say::print(&text()),
@@ -120,8 +123,8 @@ fn show(place: &Place, value: &impl serde::Serialize, text: impl FnOnce() -> Str
 
 /// The same for what was done, of which the prose goes to the standard error.
 fn told(
-    change: &Change,
-    global: &Global,
+    change: &ChangeArgs,
+    global: &GlobalArgs,
     value: &impl serde::Serialize,
     text: impl FnOnce() -> String,
 ) -> Result<(), Failure> {
@@ -138,31 +141,33 @@ fn to_json(value: &impl serde::Serialize) -> Value {
     serde_json::to_value(value).unwrap_or(Value::Null)
 }
 
-fn done(change: &Change, global: &Global, entry: Option<&Entry>) -> Result<(), Failure> {
+fn done(change: &ChangeArgs, global: &GlobalArgs, entry: Option<&Entry>) -> Result<(), Failure> {
     told(change, global, &entry, || match entry {
         Some(entry) => words::done(entry),
         None => "It is so already: nothing was changed\n".to_owned(),
     })
 }
 
-fn open(change: &Change) -> Result<Collection, Failure> {
+fn open(change: &ChangeArgs) -> Result<Collection, Failure> {
     Ok(Collection::open_to_write(&change.place.folder, &author(change))?)
 }
 
 /// Who the log says it was.
-fn author(change: &Change) -> String {
-    let named = change.author.clone();
-    let user = || {
-        ["USER", "LOGNAME", "USERNAME"]
-            .iter()
-            .find_map(|name| std::env::var(name).ok())
-    };
-    named.or_else(user).unwrap_or_else(|| "somebody".to_owned())
+fn author(change: &ChangeArgs) -> String {
+    change.author.clone().unwrap_or_else(user)
+}
+
+/// Who is logged in.
+pub(crate) fn user() -> String {
+    let user = ["USER", "LOGNAME", "USERNAME"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok());
+    user.unwrap_or_else(|| "somebody".to_owned())
 }
 
 fn act(
-    change: &Change,
-    global: &Global,
+    change: &ChangeArgs,
+    global: &GlobalArgs,
     action: impl FnOnce(&Collection) -> Result<Action, Error>,
 ) -> Result<(), Failure> {
     let mut collection = open(change)?;
@@ -175,7 +180,7 @@ fn find_items(collection: &Collection, names: &[String]) -> Result<Vec<ItemId>, 
     names.iter().map(|name| collection.find_item(name)).collect()
 }
 
-fn init(args: &Init, global: &Global) -> Result<(), Failure> {
+fn init(args: &InitArgs, global: &GlobalArgs) -> Result<(), Failure> {
     let progress = Bar::new(global);
     let folder = &args.change.place.folder;
     let is_new = !folder.exists();
@@ -210,7 +215,7 @@ fn init(args: &Init, global: &Global) -> Result<(), Failure> {
     told(&args.change, global, &status, || words::made(&status, added.as_ref()))
 }
 
-fn add(args: &Add, global: &Global) -> Result<(), Failure> {
+fn add(args: &AddArgs, global: &GlobalArgs) -> Result<(), Failure> {
     let progress = Bar::new(global);
     let mut collection = open(&args.change)?;
     let options = AddOptions {
@@ -225,7 +230,7 @@ fn add(args: &Add, global: &Global) -> Result<(), Failure> {
     })
 }
 
-fn show_items(args: &Show) -> Result<(), Failure> {
+fn show_items(args: &ShowArgs) -> Result<(), Failure> {
     let collection = Collection::open(&args.place.folder)?;
     let which = match args.what.as_str() {
         "waiting" => Some(Items::Waiting),
@@ -265,7 +270,7 @@ fn show_items(args: &Show) -> Result<(), Failure> {
     }
 }
 
-fn name(args: &Name, global: &Global) -> Result<(), Failure> {
+fn name(args: &NameArgs, global: &GlobalArgs) -> Result<(), Failure> {
     let mut collection = open(&args.change)?;
     let group = collection.find_group(&args.group)?;
     let name = args.name.clone();
@@ -285,7 +290,7 @@ fn name(args: &Name, global: &Global) -> Result<(), Failure> {
     }
 }
 
-fn merge(args: &Merge, global: &Global) -> Result<(), Failure> {
+fn merge(args: &MergeArgs, global: &GlobalArgs) -> Result<(), Failure> {
     act(&args.change, global, |collection| {
         let groups = args.groups.iter().map(|name| collection.find_group(name));
         Ok(Action::Merge {
@@ -299,7 +304,7 @@ fn merge(args: &Merge, global: &Global) -> Result<(), Failure> {
     })
 }
 
-fn split(args: &Split, global: &Global) -> Result<(), Failure> {
+fn split(args: &SplitArgs, global: &GlobalArgs) -> Result<(), Failure> {
     let collection = Collection::open(&args.change.place.folder)?;
     let group = collection.find_group(&args.group)?;
     let parts = match args.items.is_empty() {
@@ -328,7 +333,7 @@ fn split(args: &Split, global: &Global) -> Result<(), Failure> {
     done(&args.change, global, entry.as_ref())
 }
 
-fn move_items(args: &Move, global: &Global) -> Result<(), Failure> {
+fn move_items(args: &MoveArgs, global: &GlobalArgs) -> Result<(), Failure> {
     act(&args.change, global, |collection| {
         let items = find_items(collection, &args.items)?;
         Ok(match (&args.to, &args.to_new) {
@@ -344,7 +349,7 @@ fn move_items(args: &Move, global: &Global) -> Result<(), Failure> {
     })
 }
 
-fn apply(args: &Apply, global: &Global) -> Result<(), Failure> {
+fn apply(args: &ApplyArgs, global: &GlobalArgs) -> Result<(), Failure> {
     let collection = Collection::open(&args.change.place.folder)?;
     let corrections = collection.corrections(&args.corrections)?;
     if args.dry_run || corrections.actions.is_empty() {
@@ -369,7 +374,7 @@ fn apply(args: &Apply, global: &Global) -> Result<(), Failure> {
     done(&args.change, global, entry.as_ref())
 }
 
-fn export(args: &Export, global: &Global) -> Result<(), Failure> {
+fn export(args: &ExportArgs, global: &GlobalArgs) -> Result<(), Failure> {
     if args.salvage {
         let saved = Collection::salvage(&args.place.folder, &args.out)?;
         return show(&args.place, &saved, || words::salvaged(&saved));
@@ -396,7 +401,7 @@ fn export(args: &Export, global: &Global) -> Result<(), Failure> {
     }
 }
 
-fn check(place: &Place) -> Result<(), Failure> {
+fn check(place: &CollectionArgs) -> Result<(), Failure> {
     let checked = Collection::open(&place.folder)?.check()?;
     show(place, &checked, || words::checked(&checked))?;
     match checked.is_sound() {

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use genus::text::thousands;
-use genus::{Counts, Described, Folder, Purpose, REPORT_FILE};
+use genus::{Counts, Folder, Purpose, REPORT_FILE, ReportSource};
 use genus_core::{Kind, Taxonomy};
-use genus_lab::{Contest, DigitsTask};
+use genus_lab::{DigitsTask, ScoredMethod};
 use genus_report::{Made, Pictures, Report, Slot};
 use genus_vision::Rgb;
 
 use super::{HEADING, METHODS, SHOWN, list, row};
-use crate::args::{Demo, Global};
+use crate::args::{DemoArgs, GlobalArgs};
 use crate::failure::Failure;
 use crate::say::print;
 use crate::summary::kind_style;
@@ -22,7 +22,7 @@ const PICTURES: usize = 8;
 /// New groups that are drawn before the rest is summed up.
 const GROUPS: usize = 6;
 
-pub(crate) fn run(args: &Demo, global: &Global) -> Result<(), Failure> {
+pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs) -> Result<(), Failure> {
     // A wrong path costs no time.
     let folder = match &args.out {
         Some(out) => Some(Folder::create(out, Purpose::Results)?),
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Demo, global: &Global) -> Result<(), Failure> {
 }
 
 /// What was found as a page to look at.
-fn page(demo: &DigitsTask, result: &Contest, time: Duration, global: &Global) -> Result<Report, Failure> {
+fn page(demo: &DigitsTask, result: &ScoredMethod, time: Duration, global: &GlobalArgs) -> Result<Report, Failure> {
     let taxonomy = demo.taxonomy(result);
     let queries = demo.task().queries();
     let assignments = taxonomy.assignments_of(&result.discovery);
@@ -89,7 +89,7 @@ fn page(demo: &DigitsTask, result: &Contest, time: Duration, global: &Global) ->
     let examples: Vec<String> = (1..=labels.len()).map(|number| format!("example {number}")).collect();
     let mut counts = Counts::new(&taxonomy);
     counts.add(&assignments);
-    let mut report = genus::describe(&Described {
+    let mut report = genus::describe(&ReportSource {
         task: demo.task(),
         taxonomy: &taxonomy,
         counts: &counts,
@@ -135,7 +135,7 @@ fn page(demo: &DigitsTask, result: &Contest, time: Duration, global: &Global) ->
 }
 
 /// Every category with some of its digits, from the most typical to the most doubtful.
-fn draw(text: &mut String, demo: &DigitsTask, result: &Contest) {
+fn draw(text: &mut String, demo: &DigitsTask, result: &ScoredMethod) {
     let bold = Style::new().bold();
     let red = Style::new().fg_color(Some(AnsiColor::Red.into()));
     let taxonomy = demo.taxonomy(result);
@@ -191,7 +191,7 @@ fn draw(text: &mut String, demo: &DigitsTask, result: &Contest) {
 }
 
 /// The queries of every category, the most similar to its centre first.
-fn members(result: &Contest, taxonomy: &Taxonomy) -> Vec<Vec<usize>> {
+fn members(result: &ScoredMethod, taxonomy: &Taxonomy) -> Vec<Vec<usize>> {
     let mut members = vec![Vec::new(); taxonomy.entries().len()];
     for (query, &category) in result.discovery.categories().iter().enumerate() {
         members[taxonomy.index_of(category)].push(query);

@@ -7,13 +7,13 @@ use anstyle::Style;
 use genus::text::plural;
 use genus::{CacheChoice, Destination, DiscoverOptions, Error, ImageOptions, Inputs, Outcome, OutputOptions, Page};
 use genus_core::Kind;
-use genus_core::metrics::{Convention, Judged, accuracy};
+use genus_core::metrics::{Convention, Evaluation, accuracy};
 use genus_data::Emoji;
 use genus_files::ScratchFolder;
-use genus_lab::{Contest, EmojiPile};
+use genus_lab::{EmojiPile, ScoredMethod};
 
 use super::{HEADING, METHODS, SHOWN, list, row};
-use crate::args::{Demo, Global};
+use crate::args::{DemoArgs, GlobalArgs};
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::say::print;
@@ -22,7 +22,7 @@ use crate::summary::kind_style;
 /// Emoji of a category that are shown.
 const SHOWN_OF_EACH: usize = 24;
 
-pub(crate) fn run(args: &Demo, global: &Global) -> Result<(), Failure> {
+pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs) -> Result<(), Failure> {
     let demo = EmojiPile::new(global.seed);
     let scratch = |source| Error::Scratch {
         folder: std::env::temp_dir(),
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Demo, global: &Global) -> Result<(), Failure> {
 }
 
 /// How every method does on the features of the pictures.
-fn table(text: &mut String, demo: &EmojiPile, outcome: &Outcome, global: &Global) -> Result<(), Failure> {
+fn table(text: &mut String, demo: &EmojiPile, outcome: &Outcome, global: &GlobalArgs) -> Result<(), Failure> {
     let dim = Style::new().dimmed();
     let task = &outcome.clustered.task;
     let truth: Vec<usize> = outcome.clustered.ids.iter().map(|id| demo.truth(id)).collect();
@@ -92,7 +92,7 @@ fn table(text: &mut String, demo: &EmojiPile, outcome: &Outcome, global: &Global
                 .iter()
                 .map(|found| found.category)
                 .collect();
-            let judged = Judged {
+            let judged = Evaluation {
                 known: &(0..task.known()).collect::<Vec<_>>(),
                 clusters: &clusters,
                 truth: &truth,
@@ -100,9 +100,9 @@ fn table(text: &mut String, demo: &EmojiPile, outcome: &Outcome, global: &Global
             let found = outcome.taxonomy.entries().len();
             row(method, &accuracy(&judged, Convention::Paper), found, kinds)
         } else {
-            let Contest {
+            let ScoredMethod {
                 discovery, accuracy, ..
-            } = Contest::run(task, &truth, method, global.seed)?;
+            } = ScoredMethod::run(task, &truth, method, global.seed)?;
             row(method, &accuracy, discovery.known() + discovery.novel(), kinds)
         };
         let _ = writeln!(text, "{row}");

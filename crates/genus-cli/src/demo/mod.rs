@@ -4,9 +4,9 @@ mod digits;
 mod emoji;
 
 use genus_core::metrics::Accuracy;
-use genus_vision::{EncoderSpec, Home, Model};
+use genus_vision::{EncoderSpec, Model, WeightsHome};
 
-use crate::args::{Demo, DemoPile, Global};
+use crate::args::{DemoArgs, DemoPile, GlobalArgs};
 use crate::failure::Failure;
 
 const METHODS: [&str; 6] = ["proto", "rankstat", "gcd", "shc", "ukc", SHOWN];
@@ -16,13 +16,13 @@ const SHOWN: &str = "calibrated";
 /// The heading of the table of methods.
 const HEADING: &str = "method       All   Old   New   categories";
 
-pub(crate) fn run(args: &Demo, global: &Global) -> Result<(), Failure> {
+pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs) -> Result<(), Failure> {
     let home = EncoderSpec::parse(Model::DEFAULT)?.model.home;
     match args.pile {
         Some(DemoPile::Digits) => digits::run(args, global),
         Some(DemoPile::Emoji) => emoji::run(args, global),
         // Pictures need an encoder, and a program may be built without one inside.
-        None if home != Home::Embedded => digits::run(args, global),
+        None if home != WeightsHome::Embedded => digits::run(args, global),
         None => emoji::run(args, global),
     }
 }

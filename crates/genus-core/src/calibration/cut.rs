@@ -147,22 +147,22 @@ impl<'a> Candidates<'a> {
     }
 
     /// The logits that the model gives to all merges.
-    pub(crate) fn odds(&self) -> Vec<f64> {
+    pub(crate) fn logits(&self) -> Vec<f64> {
         self.features().map(|seen| logit(&self.cut.model, &seen)).collect()
     }
 
     /// The cluster of every point in the likeliest division when the merges have these logits: every merge inside of a
     /// cluster is of one class, every merge that is undone is not.
-    pub(crate) fn divide(&self, odds: impl Iterator<Item = f64>) -> Vec<usize> {
+    pub(crate) fn divide(&self, logits: impl Iterator<Item = f64>) -> Vec<usize> {
         let points = self.tree.points;
         let nodes = points + self.tree.merges.len();
         let mut whole = vec![0f64; nodes];
         let mut best = vec![0f64; nodes];
         let mut keep = vec![true; nodes];
-        for (at, (merge, odds)) in self.tree.merges.iter().zip(odds).enumerate() {
+        for (at, (merge, logit)) in self.tree.merges.iter().zip(logits).enumerate() {
             let node = points + at;
-            whole[node] = whole[merge.left] + whole[merge.right] + log_probability(odds);
-            let apart = best[merge.left] + best[merge.right] + log_probability(-odds);
+            whole[node] = whole[merge.left] + whole[merge.right] + log_probability(logit);
+            let apart = best[merge.left] + best[merge.right] + log_probability(-logit);
             keep[node] = whole[node] >= apart;
             best[node] = whole[node].max(apart);
         }
@@ -272,8 +272,8 @@ mod tests {
             let model = [0.0; MERGE].map(|_: f64| 3.0 * (rng.unit() - 0.5));
             let cut = cut(model, 0.2);
             let candidates = Candidates::new(&tree, &cut, &weights);
-            let chances: Vec<f64> = candidates.odds().into_iter().map(probability).collect();
-            let found = candidates.divide(candidates.odds().into_iter());
+            let chances: Vec<f64> = candidates.logits().into_iter().map(probability).collect();
+            let found = candidates.divide(candidates.logits().into_iter());
             // The roots are the nodes that no merge took.
             let taken: Vec<usize> = tree.merges.iter().flat_map(|merge| [merge.left, merge.right]).collect();
             let roots = (0..n + tree.merges.len()).filter(|node| !taken.contains(node));
@@ -301,7 +301,7 @@ mod tests {
         let (tree, weights) = random_tree(30, 5, 1);
         let eager = cut([50.0, 0.0, 0.0, 0.0, 0.0], 0.1);
         let candidates = Candidates::new(&tree, &eager, &weights);
-        let clusters = candidates.divide(candidates.odds().into_iter());
+        let clusters = candidates.divide(candidates.logits().into_iter());
         assert_eq!(clusters.iter().max(), Some(&4));
         let mut classes = clusters[..5].to_vec();
         classes.sort_unstable();

@@ -219,8 +219,9 @@ impl Points {
     pub(crate) fn sort(&self, cut: &Cut, passes: usize) -> Sorted {
         let tree = self.tree(cut.tree);
         let candidates = Candidates::new(&tree, cut, &self.weights);
-        let odds = candidates.odds();
-        let divide = |eagerness: f64| Sorted::new(self, candidates.divide(odds.iter().map(|odds| odds + eagerness)));
+        let logits = candidates.logits();
+        let divide =
+            |eagerness: f64| Sorted::new(self, candidates.divide(logits.iter().map(|logit| logit + eagerness)));
         let learnt = divide(0.0);
         if passes == 0 {
             return learnt;
@@ -609,8 +610,8 @@ mod tests {
             let tree = points.tree(cut.tree);
             let candidates = Candidates::new(&tree, &cut, &points.weights);
             let divide = |step: f64| {
-                let odds = candidates.odds().into_iter().map(|odds| odds + step);
-                Sorted::new(&points, candidates.divide(odds)).refined(&points, PASSES)
+                let logits = candidates.logits().into_iter().map(|logit| logit + step);
+                Sorted::new(&points, candidates.divide(logits)).refined(&points, PASSES)
             };
             let learnt = divide(0.0).count;
             let mut best: Option<(Sorted, f64)> = None;

@@ -14,44 +14,44 @@ use crate::task::Task;
 const SAME_POINT: f32 = 1e-6;
 
 /// Points to cluster.
-pub(crate) enum Space<'a> {
+pub(crate) enum KMeansSpace<'a> {
     /// By their n × n dot products.
     Gram(Cow<'a, [f32]>, usize),
     /// By their rows of `dim` features.
     Rows(Cow<'a, [f32]>, usize),
 }
 
-impl<'a> Space<'a> {
+impl<'a> KMeansSpace<'a> {
     /// The points of a task: by dot products where the task keeps them.
     pub(crate) fn of(task: &'a Task) -> Self {
         match task.gram() {
-            Some(gram) => Space::Gram(Cow::Borrowed(gram), task.points().rows()),
-            None => Space::Rows(Cow::Borrowed(task.points().values()), task.dim()),
+            Some(gram) => KMeansSpace::Gram(Cow::Borrowed(gram), task.points().rows()),
+            None => KMeansSpace::Rows(Cow::Borrowed(task.points().values()), task.dim()),
         }
     }
 
     pub(crate) fn len(&self) -> usize {
         match self {
-            Space::Gram(_, n) => *n,
-            Space::Rows(rows, dim) => rows.len() / dim,
+            KMeansSpace::Gram(_, n) => *n,
+            KMeansSpace::Rows(rows, dim) => rows.len() / dim,
         }
     }
 
     /// Some of the points, in the given order.
-    pub(crate) fn subset(&self, members: &[usize]) -> Space<'static> {
+    pub(crate) fn subset(&self, members: &[usize]) -> KMeansSpace<'static> {
         match self {
-            Space::Gram(dots, n) => {
+            KMeansSpace::Gram(dots, n) => {
                 let rows = members.iter().map(|&i| &dots[i * n..][..*n]);
                 let values = rows.flat_map(|row| members.iter().map(|&j| row[j])).collect();
-                Space::Gram(Cow::Owned(values), members.len())
+                KMeansSpace::Gram(Cow::Owned(values), members.len())
             }
-            Space::Rows(rows, dim) => {
+            KMeansSpace::Rows(rows, dim) => {
                 let values = members
                     .iter()
                     .flat_map(|&i| &rows[i * dim..][..*dim])
                     .copied()
                     .collect();
-                Space::Rows(Cow::Owned(values), *dim)
+                KMeansSpace::Rows(Cow::Owned(values), *dim)
             }
         }
     }
@@ -59,8 +59,8 @@ impl<'a> Space<'a> {
     /// The squared distance of two points.
     pub(crate) fn squared_distance(&self, a: usize, b: usize) -> f32 {
         match self {
-            Space::Gram(dots, n) => dots[a * n + a] + dots[b * n + b] - 2.0 * dots[a * n + b],
-            Space::Rows(rows, dim) => {
+            KMeansSpace::Gram(dots, n) => dots[a * n + a] + dots[b * n + b] - 2.0 * dots[a * n + b],
+            KMeansSpace::Rows(rows, dim) => {
                 let pairs = rows[a * dim..][..*dim].iter().zip(&rows[b * dim..][..*dim]);
                 pairs.map(|(x, y)| (x - y) * (x - y)).sum()
             }
@@ -71,8 +71,8 @@ impl<'a> Space<'a> {
     #[inline(always)]
     fn squares(&self) -> Vec<f32> {
         match self {
-            Space::Gram(dots, n) => (0..*n).map(|i| dots[i * n + i]).collect(),
-            Space::Rows(rows, dim) => rows
+            KMeansSpace::Gram(dots, n) => (0..*n).map(|i| dots[i * n + i]).collect(),
+            KMeansSpace::Rows(rows, dim) => rows
                 .chunks_exact(*dim)
                 .map(|row| crate::features::norm(row).powi(2) as f32)
                 .collect(),
@@ -84,7 +84,7 @@ impl<'a> Space<'a> {
     fn mean_dots<'g>(&self, groups: impl Iterator<Item = &'g [usize]>) -> Vec<f32> {
         let n = self.len();
         match self {
-            Space::Gram(dots, _) => {
+            KMeansSpace::Gram(dots, _) => {
                 let mut out = Vec::new();
                 for group in groups {
                     let start = out.len();
@@ -100,7 +100,7 @@ impl<'a> Space<'a> {
                 }
                 out
             }
-            Space::Rows(rows, dim) => {
+            KMeansSpace::Rows(rows, dim) => {
                 let mut means = Vec::new();
                 let mut count = 0;
                 for group in groups {
@@ -178,7 +178,7 @@ impl KMeans {
     }
 
     /// The best of several runs, each from greedy k-means++ seeds.
-    pub(crate) fn fit(&self, space: &Space, k: usize, seed: u64, uses: &[u64]) -> Fit {
+    pub(crate) fn fit(&self, space: &KMeansSpace, k: usize, seed: u64, uses: &[u64]) -> Fit {
         let squares = space.squares();
         let limit = self.shift_limit(space);
         self.best_of(uses, |uses| {
@@ -190,9 +190,9 @@ impl KMeans {
     }
 
     /// One run from the means of a partition, which must not have empty parts.
-    pub(crate) fn refine(&self, space: &Space, labels: &[usize], k: usize) -> Fit {
+    pub(crate) fn refine(&self, space: &KMeansSpace, labels: &[usize], k: usize) -> Fit {
         let squares = space.squares();
-        let groups = Groups::new(labels, k);
+        let groups = ClusterMembers::new(labels, k);
         let dots = space.mean_dots((0..k).map(|c| groups.members(c)));
         let norms = (0..k).map(|c| groups.mean_of(c, &dots[c * labels.len()..])).collect();
         let limit = self.shift_limit(space);
@@ -201,12 +201,12 @@ impl KMeans {
 
     /// The best of several runs in which the first points keep their given labels; the centres beyond those labels are
     /// seeded among the other points with probability proportional to the squared distance.
-    pub(crate) fn fit_clamped(&self, space: &Space, clamped: &[usize], k: usize, seed: u64, uses: &[u64]) -> Fit {
+    pub(crate) fn fit_clamped(&self, space: &KMeansSpace, clamped: &[usize], k: usize, seed: u64, uses: &[u64]) -> Fit {
         let n = space.len();
         let squares = space.squares();
         let limit = self.shift_limit(space);
         let classes = clamped.iter().max().map_or(0, |&last| last + 1);
-        let groups = Groups::new(clamped, classes);
+        let groups = ClusterMembers::new(clamped, classes);
         let class_dots = space.mean_dots((0..classes).map(|c| groups.members(c)));
         let class_norms: Vec<f32> = (0..classes).map(|c| groups.mean_of(c, &class_dots[c * n..])).collect();
         self.best_of(uses, |uses| {
@@ -244,7 +244,7 @@ impl KMeans {
         best
     }
 
-    fn shift_limit(&self, space: &Space) -> ShiftLimit {
+    fn shift_limit(&self, space: &KMeansSpace) -> ShiftLimit {
         match self.tolerance {
             Tolerance::Variance { share, dim } => ShiftLimit::SquaredSum(share * space.mean_variance(dim)),
             Tolerance::ShiftSum(limit) => ShiftLimit::SumSquared(limit),
@@ -268,12 +268,12 @@ impl ShiftLimit {
 }
 
 /// Seeds by k-means++ with several tries a seed, of which the one that lowers the total most is taken.
-fn greedy_seeds(space: &Space, squares: &[f32], k: usize, rng: &mut Rng) -> Vec<usize> {
+fn greedy_seeds(space: &KMeansSpace, squares: &[f32], k: usize, rng: &mut Rng) -> Vec<usize> {
     linalg::wide(GreedySeeds { space, squares, k, rng })
 }
 
 struct GreedySeeds<'a> {
-    space: &'a Space<'a>,
+    space: &'a KMeansSpace<'a>,
     squares: &'a [f32],
     k: usize,
     rng: &'a mut Rng,
@@ -352,12 +352,12 @@ fn draw(weights: &[f32], rng: &mut Rng) -> Option<usize> {
 }
 
 /// The members of every cluster, in one array.
-struct Groups {
+struct ClusterMembers {
     order: Vec<usize>,
     start: Vec<usize>,
 }
 
-impl Groups {
+impl ClusterMembers {
     #[inline(always)]
     fn new(labels: &[usize], k: usize) -> Self {
         let mut start = vec![0; k + 1];
@@ -389,7 +389,7 @@ impl Groups {
 
 /// One run of Lloyd's algorithm.
 struct Lloyd<'a> {
-    space: &'a Space<'a>,
+    space: &'a KMeansSpace<'a>,
     squares: &'a [f32],
     clamped: &'a [usize],
     n: usize,
@@ -405,7 +405,13 @@ struct Lloyd<'a> {
 }
 
 impl<'a> Lloyd<'a> {
-    fn new(space: &'a Space<'a>, squares: &'a [f32], dots: Vec<f32>, norms: Vec<f32>, clamped: &'a [usize]) -> Self {
+    fn new(
+        space: &'a KMeansSpace<'a>,
+        squares: &'a [f32],
+        dots: Vec<f32>,
+        norms: Vec<f32>,
+        clamped: &'a [usize],
+    ) -> Self {
         let n = space.len();
         Self {
             space,
@@ -423,7 +429,7 @@ impl<'a> Lloyd<'a> {
     }
 
     fn run(self, iterations: usize, limit: ShiftLimit) -> Fit {
-        linalg::wide(Run {
+        linalg::wide(KMeansRun {
             lloyd: self,
             iterations,
             limit,
@@ -481,7 +487,7 @@ impl<'a> Lloyd<'a> {
     /// Moves every centre whose members changed to their mean; the squared shift of every centre.
     #[inline(always)]
     fn move_centres(&mut self, labels: Vec<usize>) -> Vec<f64> {
-        let groups = Groups::new(&labels, self.k);
+        let groups = ClusterMembers::new(&labels, self.k);
         let mut changed = vec![false; self.k];
         for (&old, &new) in self.labels.iter().zip(&labels) {
             if old != new {
@@ -513,10 +519,10 @@ impl<'a> Lloyd<'a> {
     /// From dot products, a few points that came and went are added to and taken from the sums of before: after the first
     /// iterations that touches a small part of the matrix.
     #[inline(always)]
-    fn moved_dots(&self, moved: &[usize], groups: &Groups, labels: &[usize]) -> Vec<f32> {
+    fn moved_dots(&self, moved: &[usize], groups: &ClusterMembers, labels: &[usize]) -> Vec<f32> {
         let members: usize = moved.iter().map(|&c| groups.members(c).len()).sum();
         let movers = self.labels.iter().zip(labels).filter(|(old, new)| old != new).count();
-        let (Space::Gram(dots, n), true) = (self.space, 2 * movers < members) else {
+        let (KMeansSpace::Gram(dots, n), true) = (self.space, 2 * movers < members) else {
             return self.space.mean_dots(moved.iter().map(|&c| groups.members(c)));
         };
         let mut sizes = vec![0usize; self.k];
@@ -567,13 +573,13 @@ impl<'a> Lloyd<'a> {
 }
 
 /// A whole run as one piece of work.
-struct Run<'a> {
+struct KMeansRun<'a> {
     lloyd: Lloyd<'a>,
     iterations: usize,
     limit: ShiftLimit,
 }
 
-impl linalg::Work for Run<'_> {
+impl linalg::Work for KMeansRun<'_> {
     type Output = Fit;
 
     #[inline(always)]
@@ -632,12 +638,12 @@ mod tests {
             .collect()
     }
 
-    fn rows(values: &[f32], dim: usize) -> Space<'_> {
-        Space::Rows(Cow::Borrowed(values), dim)
+    fn rows(values: &[f32], dim: usize) -> KMeansSpace<'_> {
+        KMeansSpace::Rows(Cow::Borrowed(values), dim)
     }
 
-    fn gram(values: &[f32], dim: usize) -> Space<'static> {
-        Space::Gram(Cow::Owned(linalg::gram(values, dim)), values.len() / dim)
+    fn gram(values: &[f32], dim: usize) -> KMeansSpace<'static> {
+        KMeansSpace::Gram(Cow::Owned(linalg::gram(values, dim)), values.len() / dim)
     }
 
     fn wide(values: &[f32], dim: usize) -> Vec<Vec<f64>> {

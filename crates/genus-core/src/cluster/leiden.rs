@@ -24,7 +24,7 @@ pub(crate) struct Graph {
     begin: Vec<usize>,
     other: Vec<u32>,
     weight: Vec<f32>,
-    /// Twice the weight of the edges inside of every node.
+    /// Twice the weight of the edges inside every node.
     inside: Vec<f64>,
     /// The sum of the weights of all edges at every node, those inside twice.
     strength: Vec<f64>,
@@ -183,7 +183,7 @@ fn once(graph: &Graph, resolution: f64, start: &[usize], rng: &mut Rng) -> Vec<u
     let mut community = start.to_vec();
     loop {
         let nodes = current.nodes();
-        let price = Price::new(&current, resolution);
+        let price = ExpectedWeight::new(&current, resolution);
         let count = move_nodes(&current, &price, &mut community, rng);
         if count == nodes {
             break;
@@ -206,9 +206,9 @@ fn once(graph: &Graph, resolution: f64, start: &[usize], rng: &mut Rng) -> Vec<u
 }
 
 /// What it costs to be together: the weight that edges would have at random, times the resolution.
-struct Price(f64);
+struct ExpectedWeight(f64);
 
-impl Price {
+impl ExpectedWeight {
     fn new(graph: &Graph, resolution: f64) -> Self {
         let total = graph.total();
         Self(if total > 0.0 { resolution / total } else { 0.0 })
@@ -220,7 +220,7 @@ impl Price {
 }
 
 /// Moves nodes to better communities until none gains by it; communities are numbered anew, and their number is returned.
-fn move_nodes(graph: &Graph, price: &Price, community: &mut Vec<usize>, rng: &mut Rng) -> usize {
+fn move_nodes(graph: &Graph, price: &ExpectedWeight, community: &mut Vec<usize>, rng: &mut Rng) -> usize {
     let nodes = graph.nodes();
     let mut strength = vec![0f64; nodes];
     let mut members = vec![0usize; nodes];
@@ -293,7 +293,7 @@ fn move_nodes(graph: &Graph, price: &Price, community: &mut Vec<usize>, rng: &mu
 }
 
 /// Parts of communities that are well connected inside, and how many there are.
-fn refine(graph: &Graph, price: &Price, community: &[usize], rng: &mut Rng) -> (Vec<usize>, usize) {
+fn refine(graph: &Graph, price: &ExpectedWeight, community: &[usize], rng: &mut Rng) -> (Vec<usize>, usize) {
     let nodes = graph.nodes();
     let count = community.iter().max().map_or(0, |&last| last + 1);
     let mut whole = vec![0f64; count];

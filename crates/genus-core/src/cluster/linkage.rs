@@ -8,7 +8,7 @@ use crate::task::Task;
 
 /// One merge of two clusters, each given by one of its points.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Merge {
+pub(crate) struct LinkageMerge {
     pub(crate) a: usize,
     pub(crate) b: usize,
     /// The average dot product between the points of the two clusters.
@@ -20,7 +20,7 @@ pub(crate) struct Merge {
 /// Average linkage is reducible, so clusters that are each other's nearest may merge at once, whatever else is nearer
 /// elsewhere: sorting the merges afterwards gives what always merging the most similar pair would give, in O(n²) instead of
 /// O(n³). Where similarities tie exactly, so does the order.
-pub(crate) fn fast(task: &Task) -> Result<Vec<Merge>, DiscoverError> {
+pub(crate) fn fast(task: &Task) -> Result<Vec<LinkageMerge>, DiscoverError> {
     match task.gram() {
         Some(gram) => Ok(chain(gram.to_vec(), task.points().rows())),
         None => condensed(task),
@@ -29,7 +29,7 @@ pub(crate) fn fast(task: &Task) -> Result<Vec<Merge>, DiscoverError> {
 
 /// Merges along nearest-neighbour chains in a square matrix: rows are contiguous, so that looking for a neighbour runs at
 /// the speed of memory.
-pub(crate) fn chain(mut similarity: Vec<f32>, n: usize) -> Vec<Merge> {
+pub(crate) fn chain(mut similarity: Vec<f32>, n: usize) -> Vec<LinkageMerge> {
     const DEAD: f32 = f32::NEG_INFINITY;
     (0..n).for_each(|i| similarity[i * n + i] = DEAD);
     let mut alive: Vec<usize> = (0..n).collect();
@@ -56,7 +56,7 @@ pub(crate) fn chain(mut similarity: Vec<f32>, n: usize) -> Vec<Merge> {
         let (keep, drop) = (x.min(y), x.max(y));
         let height = best.min(last_merge[keep]).min(last_merge[drop]);
         last_merge[keep] = height;
-        merges.push(Merge {
+        merges.push(LinkageMerge {
             a: keep,
             b: drop,
             similarity: height,
@@ -110,7 +110,7 @@ fn largest(values: &[f32]) -> f32 {
 ///
 /// Kodama's generic algorithm touches the columns of the half matrix, one cache line a value, less often than its
 /// nearest-neighbour chain: at 20,000 points it is the faster one.
-fn condensed(task: &Task) -> Result<Vec<Merge>, DiscoverError> {
+fn condensed(task: &Task) -> Result<Vec<LinkageMerge>, DiscoverError> {
     let n = task.points().rows();
     let mut distances =
         linalg::condensed_distances(task.points().values(), task.dim()).ok_or(DiscoverError::TooLarge {
@@ -126,7 +126,7 @@ fn condensed(task: &Task) -> Result<Vec<Merge>, DiscoverError> {
         .map(|step| {
             let (a, b) = (point_of[step.cluster1], point_of[step.cluster2]);
             point_of.push(a.min(b));
-            Merge {
+            LinkageMerge {
                 a,
                 b,
                 similarity: 1.0 - step.dissimilarity,
@@ -137,7 +137,7 @@ fn condensed(task: &Task) -> Result<Vec<Merge>, DiscoverError> {
 
 /// All merges in order by looking for the most similar pair every time; ties go to the smallest (lower, higher) pair of
 /// first points. O(n³): the reference where ties matter.
-pub(crate) fn sequential(task: &Task) -> Vec<Merge> {
+pub(crate) fn sequential(task: &Task) -> Vec<LinkageMerge> {
     let n = task.points().rows();
     let dots = linalg::gram(task.points().values(), task.dim());
     // Sums of dot products in f64 rather than averages: merging adds them, and equal sums stay equal.
@@ -164,7 +164,7 @@ pub(crate) fn sequential(task: &Task) -> Vec<Merge> {
         }
         sizes[x] += sizes[y];
         alive.retain(|&cluster| cluster != y);
-        merges.push(Merge {
+        merges.push(LinkageMerge {
             a: x,
             b: y,
             similarity: similarity as f32,
@@ -239,7 +239,7 @@ mod tests {
 
     /// Replays merges with the sums of the members: every one must be of two clusters at the similarity of their means,
     /// and none more similar than the one before.
-    fn check(task: &Task, merges: &[Merge]) {
+    fn check(task: &Task, merges: &[LinkageMerge]) {
         let n = task.points().rows();
         assert_eq!(merges.len(), n - 1);
         let mut forest = Forest::new(n, 1);

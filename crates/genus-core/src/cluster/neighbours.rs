@@ -27,7 +27,8 @@ pub(crate) fn nearest(values: &[f32], dim: usize, count: usize) -> Vec<Vec<Near>
         .enumerate()
         .map(|(block, rows)| {
             let from = block * ROWS;
-            let mut found: Vec<Candidates> = (0..rows.len() / dim).map(|_| Candidates::new(count)).collect();
+            let mut found: Vec<NearestCandidates> =
+                (0..rows.len() / dim).map(|_| NearestCandidates::new(count)).collect();
             let mut tile = vec![0.0; ROWS * COLUMNS];
             for (at, columns) in values.chunks(COLUMNS * dim).enumerate() {
                 linalg::product(rows, columns, dim, &mut tile, COLUMNS);
@@ -71,14 +72,14 @@ fn squared_distance(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// The smallest values seen so far, and a few more.
-struct Candidates {
+struct NearestCandidates {
     count: usize,
     /// What is not below this is not among the smallest.
     limit: f32,
     seen: Vec<Near>,
 }
 
-impl Candidates {
+impl NearestCandidates {
     fn new(count: usize) -> Self {
         Self {
             count,

@@ -248,7 +248,7 @@ struct Rounds {
     /// Clusters are in the order of their first points, so those that hold one of the first `apart` points come first for
     /// ever.
     clusters: Clusters,
-    around: Vec<Around>,
+    around: Vec<NearestClusters>,
     first_points: Vec<u32>,
     /// The slots in use, in order.
     alive: Vec<u32>,
@@ -265,7 +265,7 @@ impl Rounds {
                 centres: centred(rows, dim),
                 weights: weights.to_vec(),
             },
-            around: vec![Around::UNKNOWN; n],
+            around: vec![NearestClusters::UNKNOWN; n],
             first_points: (0..n as u32).collect(),
             alive: (0..n as u32).collect(),
         }
@@ -318,7 +318,7 @@ impl Rounds {
             place[drop] = pair.keep;
             merged[keep] = true;
             merged[drop] = true;
-            let dropped = std::mem::replace(&mut self.around[drop], Around::NOTHING);
+            let dropped = std::mem::replace(&mut self.around[drop], NearestClusters::NOTHING);
             let weights = [keep, drop].map(|slot| self.clusters.weights[slot]);
             self.around[keep].join(dropped, weights, pair.cost, self.lightest);
             self.clusters.merge(keep, drop);
@@ -326,7 +326,7 @@ impl Rounds {
         self.alive.retain(|&slot| place[slot as usize] == slot);
 
         let (clusters, apart) = (&self.clusters, self.apart);
-        let update = |(slot, around): (usize, &mut Around)| {
+        let update = |(slot, around): (usize, &mut NearestClusters)| {
             if !merged[slot] && !around.candidates.iter().any(|c| merged[c.slot as usize]) {
                 return;
             }
@@ -370,7 +370,7 @@ impl Rounds {
                 .collect()
         };
         let clusters = &self.clusters;
-        let found: Vec<Around> = lost
+        let found: Vec<NearestClusters> = lost
             .par_iter()
             .zip(tops)
             .map(|(&slot, top)| top.into_around(slot, clusters))
@@ -404,14 +404,14 @@ impl Rounds {
     }
 
     /// The cheapest candidates of some clusters.
-    fn compare(&self, slots: &[usize], squares: &[f32]) -> Vec<Top> {
+    fn compare(&self, slots: &[usize], squares: &[f32]) -> Vec<CheapestCandidates> {
         let dim = self.clusters.dim;
         let rows: Vec<f32> = slots
             .iter()
             .flat_map(|&slot| self.clusters.centre(slot))
             .copied()
             .collect();
-        let mut tops: Vec<Top> = slots.iter().map(|_| Top::new()).collect();
+        let mut tops: Vec<CheapestCandidates> = slots.iter().map(|_| CheapestCandidates::new()).collect();
         let mut tile = vec![0.0; slots.len() * COLUMNS];
         for (at, columns) in self.clusters.centres.chunks(COLUMNS * dim).enumerate() {
             let width = columns.len() / dim;
@@ -430,11 +430,11 @@ impl Rounds {
     /// The cheapest candidates of all clusters. Products are symmetric: every tile serves its rows and its columns.
     ///
     /// Which candidates are the cheapest does not depend on the order in which tiles are done.
-    fn compare_all(&self, squares: &[f32]) -> Vec<Top> {
+    fn compare_all(&self, squares: &[f32]) -> Vec<CheapestCandidates> {
         let dim = self.clusters.dim;
         let blocks: Vec<&[f32]> = self.clusters.centres.chunks(ROWS * dim).collect();
-        let new_tops = |block: &&[f32]| Mutex::new((0..block.len() / dim).map(|_| Top::new()).collect());
-        let tops: Vec<Mutex<Vec<Top>>> = blocks.iter().map(new_tops).collect();
+        let new_tops = |block: &&[f32]| Mutex::new((0..block.len() / dim).map(|_| CheapestCandidates::new()).collect());
+        let tops: Vec<Mutex<Vec<CheapestCandidates>>> = blocks.iter().map(new_tops).collect();
         let offer = |block: usize, other: usize, tile: &[f32]| {
             let slots = block * ROWS..block * ROWS + blocks[block].len() / dim;
             let mut tops = tops[block].lock().unwrap_or_else(PoisonError::into_inner);
@@ -468,12 +468,12 @@ impl Rounds {
         from: usize,
         tile: &[f32],
         squares: &[f32],
-        tops: &mut [Top],
+        tops: &mut [CheapestCandidates],
     ) {
         let width = tile.len() / slots.len().max(1);
         let rows = tile.chunks_exact(width.max(1)).zip(tops);
         for (slot, (dots, top)) in slots.zip(rows) {
-            linalg::wide(Offer {
+            linalg::wide(CandidateOffer {
                 top,
                 slot,
                 apart: self.apart,
@@ -550,22 +550,22 @@ impl Candidate {
 
 /// What a cluster knows of the clusters around it.
 #[derive(Clone, Debug)]
-struct Around {
+struct NearestClusters {
     /// The cheapest to merge with first.
     candidates: Vec<Candidate>,
     /// No cluster that is not a candidate costs less than this.
     bound: f32,
 }
 
-impl Around {
+impl NearestClusters {
     /// What is around has yet to be found out.
-    const UNKNOWN: Around = Around {
+    const UNKNOWN: NearestClusters = NearestClusters {
         candidates: Vec::new(),
         bound: 0.0,
     };
 
     /// It is known that nothing is around.
-    const NOTHING: Around = Around {
+    const NOTHING: NearestClusters = NearestClusters {
         candidates: Vec::new(),
         bound: f32::INFINITY,
     };
@@ -586,7 +586,7 @@ impl Around {
     ///
     /// What both do not know costs each of them its bound or more. How much it then costs the two together rises or falls
     /// with the weight of that third cluster, so it is least for the lightest or for an endless weight.
-    fn join(&mut self, other: Around, weights: [f32; 2], cost: f32, lightest: f32) {
+    fn join(&mut self, other: NearestClusters, weights: [f32; 2], cost: f32, lightest: f32) {
         let [own, others] = weights.map(|weight| weight + lightest);
         let total = own + others - lightest;
         let for_lightest = (own * self.bound + others * other.bound - lightest * cost) / total;
@@ -606,13 +606,13 @@ impl Around {
 }
 
 /// The cheapest candidates so far, one more than a cluster keeps: that one becomes the bound.
-struct Top {
+struct CheapestCandidates {
     best: Vec<Candidate>,
     /// A candidate that costs more is none.
     limit: f32,
 }
 
-impl Top {
+impl CheapestCandidates {
     fn new() -> Self {
         Self {
             best: Vec::with_capacity(KNOWN + 2),
@@ -629,12 +629,12 @@ impl Top {
         }
     }
 
-    fn into_around(self, slot: usize, clusters: &Clusters) -> Around {
+    fn into_around(self, slot: usize, clusters: &Clusters) -> NearestClusters {
         let exact = |candidate: Candidate| Candidate {
             cost: clusters.cost(slot, candidate.slot as usize),
             ..candidate
         };
-        let mut around = Around {
+        let mut around = NearestClusters {
             candidates: self.best.into_iter().map(exact).collect(),
             bound: f32::INFINITY,
         };
@@ -644,8 +644,8 @@ impl Top {
 }
 
 /// Offers one cluster a row of others.
-struct Offer<'a> {
-    top: &'a mut Top,
+struct CandidateOffer<'a> {
+    top: &'a mut CheapestCandidates,
     slot: usize,
     apart: usize,
     weight: f32,
@@ -656,7 +656,7 @@ struct Offer<'a> {
     squares: &'a [f32],
 }
 
-impl Work for Offer<'_> {
+impl Work for CandidateOffer<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -669,7 +669,7 @@ impl Work for Offer<'_> {
     }
 }
 
-impl Offer<'_> {
+impl CandidateOffer<'_> {
     /// Offers at most as many as there are lanes.
     #[inline(always)]
     fn offer(&mut self, at: usize, dots: &[f32]) {
@@ -774,14 +774,14 @@ mod tests {
     use serde_json::Value;
 
     /// Weighted points, the first `apart` of which never share a cluster.
-    struct Case {
+    struct WardCase {
         rows: Vec<f32>,
         dim: usize,
         weights: Vec<f32>,
         apart: usize,
     }
 
-    impl Case {
+    impl WardCase {
         /// Around a few centres, with weights that are all one or between a half and eight.
         fn random(n: usize, dim: usize, apart: usize, weighted: bool, seed: u64) -> Self {
             let mut rng = Rng::new(seed, &[81, n as u64, dim as u64]);
@@ -829,9 +829,9 @@ mod tests {
                 .into_tree(self.points())
         }
 
-        fn plain(&self) -> Plain {
+        fn plain(&self) -> NaiveWard {
             let row = |row: &[f32]| row.iter().map(|&v| f64::from(v)).collect();
-            Plain {
+            NaiveWard {
                 centres: self.rows.chunks_exact(self.dim).map(row).collect(),
                 weights: self.weights.iter().map(|&w| f64::from(w)).collect(),
                 apart: self.apart,
@@ -840,13 +840,13 @@ mod tests {
     }
 
     /// Plain in the plainest way, each under its first point.
-    struct Plain {
+    struct NaiveWard {
         centres: Vec<Vec<f64>>,
         weights: Vec<f64>,
         apart: usize,
     }
 
-    impl Plain {
+    impl NaiveWard {
         fn cost(&self, a: usize, b: usize) -> f64 {
             let (wa, wb) = (self.weights[a], self.weights[b]);
             let pairs = self.centres[a].iter().zip(&self.centres[b]);
@@ -869,7 +869,7 @@ mod tests {
     }
 
     /// Always the cheapest pair of all, the one with the lowest first points where several are.
-    fn sequential(case: &Case) -> Tree {
+    fn sequential(case: &WardCase) -> Tree {
         let n = case.points();
         let mut clusters = case.plain();
         let mut alive: Vec<usize> = (0..n).collect();
@@ -925,7 +925,7 @@ mod tests {
 
     /// Replays a tree: every merge must be of two nodes that are there, at the cost of merging them, not cheaper than the
     /// one before, and, up to rounding, no other merge may be cheaper at that time.
-    fn check(case: &Case, tree: &Tree) {
+    fn check(case: &WardCase, tree: &Tree) {
         let n = case.points();
         assert_eq!(
             (tree.points, tree.merges.len()),
@@ -960,12 +960,12 @@ mod tests {
     }
 
     /// Many shapes: few and many points, all numbers of features, none or some of them apart.
-    fn cases() -> impl Iterator<Item = Case> {
+    fn cases() -> impl Iterator<Item = WardCase> {
         (0..240).map(|seed| {
             let mut rng = Rng::new(seed, &[83]);
             let n = 2 + rng.below(90);
             let apart = [0, 1, 2, rng.below(n), n][rng.below(5)].min(n);
-            Case::random(n, 1 + rng.below(30), apart, seed % 3 != 0, seed)
+            WardCase::random(n, 1 + rng.below(30), apart, seed % 3 != 0, seed)
         })
     }
 
@@ -991,7 +991,7 @@ mod tests {
                 values.map(|v| v.as_f64().unwrap()).collect()
             };
             let points: Vec<Vec<f64>> = golden["points"].as_array().unwrap().iter().map(numbers).collect();
-            let case = Case {
+            let case = WardCase {
                 rows: points.iter().flatten().map(|&v| v as f32).collect(),
                 dim: points[0].len(),
                 weights: numbers(&golden["weights"]).iter().map(|&w| w as f32).collect(),
@@ -1022,7 +1022,7 @@ mod tests {
         for seed in 0..300 {
             let mut rng = Rng::new(seed, &[84]);
             let (n, dim) = (2 + rng.below(70), 1 + rng.below(7));
-            let case = Case::signs(n, dim, rng.below(n.min(9)), seed);
+            let case = WardCase::signs(n, dim, rng.below(n.min(9)), seed);
             check(&case, &case.chained());
             check(&case, &case.in_rounds());
         }
@@ -1031,7 +1031,7 @@ mod tests {
     #[test]
     fn both_ways_agree_on_a_thousand_points() {
         for (n, dim, apart) in [(1000, 16, 0), (1300, 40, 30)] {
-            let case = Case::random(n, dim, apart, true, 7);
+            let case = WardCase::random(n, dim, apart, true, 7);
             let tree = case.chained();
             check(&case, &tree);
             assert_same(&tree, &case.in_rounds(), &format!("{n} points"));
@@ -1040,7 +1040,7 @@ mod tests {
 
     #[test]
     fn more_points_than_a_matrix_is_kept_for() {
-        let case = Case::random(MATRIX_UP_TO + 10, 12, 5, true, 8);
+        let case = WardCase::random(MATRIX_UP_TO + 10, 12, 5, true, 8);
         let tree = ward(&case.rows, case.dim, &case.weights, case.apart);
         check(&case, &tree);
         assert_eq!(tree, case.in_rounds());
@@ -1048,7 +1048,7 @@ mod tests {
 
     #[test]
     fn bits_do_not_depend_on_the_number_of_threads() {
-        let case = Case::random(1500, 24, 20, true, 9);
+        let case = WardCase::random(1500, 24, 20, true, 9);
         let run = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let trees = pool.install(|| [case.chained(), case.in_rounds()]);
@@ -1075,7 +1075,7 @@ mod tests {
             .iter()
             .flat_map(|&at| (0..3).map(move |i| if i == at { 1.0 } else { 0.0 }));
         for apart in 0..4 {
-            let case = Case {
+            let case = WardCase {
                 rows: rows.clone().collect(),
                 dim: 3,
                 weights: vec![1.0; corners.len()],
@@ -1089,7 +1089,7 @@ mod tests {
             }
         }
         // An equilateral triangle: whichever two merge, the third is as far from them as they were from each other.
-        let case = Case {
+        let case = WardCase {
             rows: vec![0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0],
             dim: 3,
             weights: vec![1.0; 3],
@@ -1104,7 +1104,7 @@ mod tests {
     #[test]
     fn none_one_and_only_points_apart() {
         for (n, apart) in [(0, 0), (1, 0), (1, 1), (5, 5)] {
-            let case = Case::random(n, 3, apart, false, 1);
+            let case = WardCase::random(n, 3, apart, false, 1);
             for tree in [case.chained(), case.in_rounds()] {
                 assert_eq!((tree.points, tree.merges.len()), (n, 0));
             }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use super::parameters::{Parameter, Values};
 use super::{Discover, check_known};
 use crate::brent::minimize_bounded;
-use crate::cluster::kmeans::{KMeans, Space, Tolerance};
+use crate::cluster::kmeans::{KMeans, KMeansSpace, Tolerance};
 use crate::cluster::silhouette::silhouette;
 use crate::discovery::{Discovery, Stop};
 use crate::error::{DiscoverError, ParameterError};
@@ -161,13 +161,13 @@ impl Gcd {
     }
 
     /// The share of labelled items that plain k-means into `k` clusters puts right.
-    fn labelled_accuracy(&self, task: &Task, space: &Space, k: usize) -> f64 {
+    fn labelled_accuracy(&self, task: &Task, space: &KMeansSpace, k: usize) -> f64 {
         let kmeans = KMeans::scikit(self.estimate_restarts, task.dim());
         let fit = kmeans.fit(space, k, self.seed, &[ESTIMATE, k as u64]);
         matched_share(&fit.labels[..task.support_labels().len()], task.support_labels())
     }
 
-    fn estimate(&self, task: &Task, space: &Space) -> Result<(usize, f64), DiscoverError> {
+    fn estimate(&self, task: &Task, space: &KMeansSpace) -> Result<(usize, f64), DiscoverError> {
         let known = task.known();
         let upper = self
             .max_categories
@@ -213,7 +213,7 @@ impl Gcd {
 
     /// The number of categories halfway between the best silhouette and the best accuracy on known classes that are
     /// treated as unknown, less the clusters that stay tiny.
-    fn dtc(&self, task: &Task, space: &Space, upper: usize) -> Result<usize, DiscoverError> {
+    fn dtc(&self, task: &Task, space: &KMeansSpace, upper: usize) -> Result<usize, DiscoverError> {
         let known = task.known();
         check_known("gcd:k=dtc", 2, known)?;
         let anchors = ((known as f64 * 0.6).round() as usize).clamp(1, known - 1);
@@ -289,12 +289,12 @@ impl Gcd {
 }
 
 /// The labelled items followed by the queries. The queries' dot products are the task's own.
-fn labelled_and_queries(task: &Task) -> Space<'static> {
+fn labelled_and_queries(task: &Task) -> KMeansSpace<'static> {
     let (known, dim) = (task.known(), task.dim());
     let queries = &task.points().values()[known * dim..];
     let support = task.support().values();
     let Some(gram) = task.gram() else {
-        return Space::Rows(Cow::Owned([support, queries].concat()), dim);
+        return KMeansSpace::Rows(Cow::Owned([support, queries].concat()), dim);
     };
     let (s, q, points) = (task.support().rows(), task.queries(), task.points().rows());
     let n = s + q;
@@ -312,7 +312,7 @@ fn labelled_and_queries(task: &Task) -> Space<'static> {
         }
         row[s..].copy_from_slice(&gram[(known + i) * points + known..][..q]);
     }
-    Space::Gram(Cow::Owned(dots), n)
+    KMeansSpace::Gram(Cow::Owned(dots), n)
 }
 
 /// The share of items that is right when clusters and classes are matched one to one as well as possible.

@@ -2,7 +2,7 @@
 
 use super::parameters::{Parameter, Values};
 use crate::choice::choice;
-use crate::cluster::linkage::{self, Forest, Merge};
+use crate::cluster::linkage::{self, Forest, LinkageMerge};
 use crate::discovery::{Discovery, Stop, VANISHED, canonical};
 use crate::error::{DiscoverError, ParameterError};
 use crate::features::norm;
@@ -177,9 +177,9 @@ impl Shc {
     }
 
     /// Merges as far as the known classes allow.
-    fn grow(&self, task: &Task, merges: &[Merge]) -> (Forest, Stop) {
+    fn grow(&self, task: &Task, merges: &[LinkageMerge]) -> (Forest, Stop) {
         let mut forest = Forest::new(task.points().rows(), task.known());
-        if let Some(Merge { a, b, similarity }) = self.boosted_stop(task, merges) {
+        if let Some(LinkageMerge { a, b, similarity }) = self.boosted_stop(task, merges) {
             let too_far = self.min_similarity.is_some_and(|limit| similarity < limit);
             if !too_far && self.stop == StopAt::After {
                 forest.merge(a, b);
@@ -208,14 +208,14 @@ impl Shc {
 
     /// With a boost: the merge of the closest prototypes if their boosted similarity beats every pair, which makes it
     /// the first one. The boost has no later effect.
-    fn boosted_stop(&self, task: &Task, merges: &[Merge]) -> Option<Merge> {
+    fn boosted_stop(&self, task: &Task, merges: &[LinkageMerge]) -> Option<LinkageMerge> {
         if self.boost == 1.0 {
             return None;
         }
         let block = self.boost_block.size(task);
         let pairs = (0..block).flat_map(|a| (a + 1..block).map(move |b| (a, b)));
         let closest = pairs
-            .map(|(a, b)| Merge {
+            .map(|(a, b)| LinkageMerge {
                 a,
                 b,
                 similarity: task.prototype_dots(b)[a],

@@ -3,7 +3,7 @@
 use super::parameters::{Parameter, Values};
 use super::{BoostBlock, Discover, check_known};
 use crate::choice::choice;
-use crate::cluster::kmeans::{KMeans, Space};
+use crate::cluster::kmeans::{KMeans, KMeansSpace};
 use crate::discovery::{Discovery, Stop, canonical};
 use crate::error::{DiscoverError, ParameterError};
 use crate::real_time::Rule;
@@ -258,7 +258,7 @@ impl Ukc {
     fn discover_in_order(&self, task: &Task) -> Result<Discovery, DiscoverError> {
         let known = task.known();
         check_known(NAME, 2, known)?;
-        let space = Space::of(task);
+        let space = KMeansSpace::of(task);
         let kmeans = KMeans::scikit(self.restarts, task.dim());
         let start = kmeans.fit(&space, known.min(space.len()), self.seed, &[0]);
         let (mut clusters, mut k) = canonical(&start.labels);

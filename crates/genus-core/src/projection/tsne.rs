@@ -58,7 +58,7 @@ impl Affinities {
         }
     }
 
-    fn forces(&self, place: &[[f64; 2]], tree: &mut tree::Tree) -> Vec<Force> {
+    fn forces(&self, place: &[[f64; 2]], tree: &mut tree::BarnesHutTree) -> Vec<Force> {
         match self {
             Self::All(pairs) => pairs.forces(place),
             Self::Nearest(neighbours) => {
@@ -75,7 +75,7 @@ pub(super) fn points(rows: &Features, principal: &[[f32; 2]], seed: u64) -> Opti
     let n = rows.rows();
     let mut place = start(principal, seed)?;
     let affinities = Affinities::new(rows)?;
-    let mut tree = tree::Tree::new(n);
+    let mut tree = tree::BarnesHutTree::new(n);
     let mut speed = vec![[0.0; 2]; n];
     let mut gain = vec![[1.0; 2]; n];
     // The largest steps that do not overshoot while attraction is strong (Belkina et al. 2019). Others take at least 50,
@@ -137,7 +137,7 @@ fn start(principal: &[[f32; 2]], seed: u64) -> Option<Vec<[f64; 2]>> {
     })
 }
 
-/// Turns squared distances into the probabilities of a bell curve whose width makes their entropy that of `perplexity`
+/// Turns squared distances into the probabilities of a Gaussian whose width makes their entropy that of `perplexity`
 /// equal neighbours. The point at `own`, if any, is the one that the distances are from.
 fn to_probabilities(row: &mut [f32], own: Option<usize>, perplexity: f64) {
     let other = |j: usize| own != Some(j);

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::annotation::Lines;
-use super::listing::{Listing, Looked};
+use super::annotation::AnnotationLines;
+use super::listing::{Listing, SearchedPaths};
 use super::{DatasetEntry, ImageSet, Images, Part};
 use crate::error::DataError;
-use crate::table::source::Origin;
+use crate::table::source::FileOrigin;
 
 pub(super) const ENTRY: DatasetEntry = DatasetEntry {
     name: "aircraft",
@@ -36,7 +36,7 @@ fn open(
     entry: &'static DatasetEntry,
     root: &Path,
     images: Images,
-    looked: &mut Looked,
+    looked: &mut SearchedPaths,
 ) -> Result<Option<ImageSet>, DataError> {
     for root in [root.join("data"), root.to_owned()] {
         let there = [TRAINVAL, TRAIN, VAL, TEST].map(|name| looked.file(root.join(name)).is_some());
@@ -58,13 +58,13 @@ fn annotated(entry: &'static DatasetEntry, root: &Path, images: Images) -> Resul
     let mut classes: Vec<String> = rows.iter().map(|row| row.variant.clone()).collect();
     let origin = if variants.is_file() {
         classes.clear();
-        let mut lines = Lines::open(&variants)?;
+        let mut lines = AnnotationLines::open(&variants)?;
         while let Some(name) = lines.next_line()? {
             classes.push(name);
         }
-        Origin::new(&variants)
+        FileOrigin::new(&variants)
     } else {
-        Origin::new(root)
+        FileOrigin::new(root)
     };
     // A class is known by its place among the sorted names, so that one too few would shift the others.
     classes.sort();
@@ -86,7 +86,7 @@ fn annotated(entry: &'static DatasetEntry, root: &Path, images: Images) -> Resul
     let mut listing = Listing::new(entry, root, classes.clone())?;
     for row in rows {
         let class = classes.binary_search(&row.variant).map_err(|_| {
-            Origin::new(&variants).malformed(format!(
+            FileOrigin::new(&variants).malformed(format!(
                 "\"{}\", the variant of image {}, is not in it; {AGAIN}",
                 row.variant, row.image
             ))
@@ -121,18 +121,18 @@ fn lists(entry: &'static DatasetEntry, root: &Path, part: Part) -> Result<Vec<Pa
 }
 
 /// A line of a list.
-struct Row {
+struct VariantRow {
     image: String,
     variant: String,
 }
 
-fn read(path: &Path, rows: &mut Vec<Row>) -> Result<(), DataError> {
-    let mut lines = Lines::open(path)?;
+fn read(path: &Path, rows: &mut Vec<VariantRow>) -> Result<(), DataError> {
+    let mut lines = AnnotationLines::open(path)?;
     while let Some(line) = lines.next_line()? {
         let Some((image, variant)) = line.split_once(' ') else {
             return Err(lines.wrong(format!("no image and variant in \"{line}\"; {AGAIN}")));
         };
-        rows.push(Row {
+        rows.push(VariantRow {
             image: image.to_owned(),
             variant: variant.trim().to_owned(),
         });

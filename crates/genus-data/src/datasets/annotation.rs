@@ -4,22 +4,22 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use crate::error::{DataError, Place};
-use crate::table::source::Origin;
+use crate::error::{DataError, FilePosition};
+use crate::table::source::FileOrigin;
 
 /// The most bytes of a line; names of images are short.
 const MAX_LINE: u64 = 1 << 16;
 
 /// A text file that is read line by line.
-pub(super) struct Lines {
-    pub(super) origin: Origin,
+pub(super) struct AnnotationLines {
+    pub(super) origin: FileOrigin,
     reader: BufReader<File>,
     line: u64,
 }
 
-impl Lines {
+impl AnnotationLines {
     pub(super) fn open(path: &Path) -> Result<Self, DataError> {
-        let origin = Origin::new(path);
+        let origin = FileOrigin::new(path);
         let file = File::open(path).map_err(|e| origin.io(e))?;
         Ok(Self {
             reader: BufReader::new(file),
@@ -61,6 +61,6 @@ impl Lines {
 
     /// An error about the line that was read last.
     pub(super) fn wrong(&self, problem: impl std::fmt::Display) -> DataError {
-        self.origin.row(Place::Line(self.line), problem)
+        self.origin.row(FilePosition::Line(self.line), problem)
     }
 }

@@ -6,13 +6,13 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::annotation::Lines;
+use super::annotation::AnnotationLines;
 use super::folders::{bare, class_folders};
-use super::listing::{Listing, Looked, some};
-use super::mat::{self, Value};
+use super::listing::{Listing, SearchedPaths, some};
+use super::mat::{self, MatValue};
 use super::{DatasetEntry, ImageSet, Images, Part};
-use crate::error::{DataError, Place};
-use crate::table::source::Origin;
+use crate::error::{DataError, FilePosition};
+use crate::table::source::FileOrigin;
 
 pub(super) const ENTRY: DatasetEntry = DatasetEntry {
     name: "cars",
@@ -55,7 +55,7 @@ fn open(
     entry: &'static DatasetEntry,
     root: &Path,
     images: Images,
-    looked: &mut Looked,
+    looked: &mut SearchedPaths,
 ) -> Result<Option<ImageSet>, DataError> {
     let mut find = |name: &str| {
         let paths = DEVKITS.map(|devkit| looked.file(root.join(devkit).join(name)));
@@ -128,7 +128,7 @@ fn one_file(entry: &'static DatasetEntry, root: &Path, images: Images, path: &Pa
         let part = match row.values[2].number() {
             Some(0.0) => Part::Train,
             Some(1.0) => Part::Test,
-            _ => return Err(Origin::new(path).row(row.place, "\"test\" is neither 0 nor 1; unpack the file again")),
+            _ => return Err(FileOrigin::new(path).row(row.place, "\"test\" is neither 0 nor 1; unpack the file again")),
         };
         if images.parts(Images::All).contains(&part) {
             take(&mut listing, root, &places, part, images, &name, class);
@@ -146,7 +146,7 @@ fn csv(
 ) -> Result<ImageSet, DataError> {
     let path = root.join("names.csv");
     let names = if path.is_file() {
-        let (mut lines, mut names) = (Lines::open(&path)?, Vec::new());
+        let (mut lines, mut names) = (AnnotationLines::open(&path)?, Vec::new());
         while let Some(name) = lines.next_line()? {
             names.push(name.trim_matches('"').to_owned());
         }
@@ -168,7 +168,7 @@ fn csv(
             let name = format!("cars_{}", part.name());
             return Err(entry.missing(root.join(&name), format!("unpack the images there, {}", part.without())));
         }
-        let mut lines = Lines::open(&path)?;
+        let mut lines = AnnotationLines::open(&path)?;
         let mut first = true;
         while let Some(line) = lines.next_line()? {
             let cells: Vec<&str> = line.split(',').map(|cell| cell.trim().trim_matches('"')).collect();
@@ -203,7 +203,7 @@ fn folders(
     below: &str,
     images: Images,
     meta: Option<&Path>,
-    looked: &mut Looked,
+    looked: &mut SearchedPaths,
 ) -> Result<Option<ImageSet>, DataError> {
     let mut halves = Vec::new();
     for part in [Part::Train, Part::Test] {
@@ -307,9 +307,9 @@ fn names(entry: &'static DatasetEntry, meta: Option<&Path>) -> Result<Option<Vec
     class_names(entry, path, found.remove("class_names")).map(Some)
 }
 
-fn class_names(entry: &DatasetEntry, path: &Path, value: Option<Value>) -> Result<Vec<String>, DataError> {
-    let wrong = || Origin::new(path).malformed("no \"class_names\" with a text a class in it; unpack it again");
-    let Some(Value::Cells(cells)) = value else {
+fn class_names(entry: &DatasetEntry, path: &Path, value: Option<MatValue>) -> Result<Vec<String>, DataError> {
+    let wrong = || FileOrigin::new(path).malformed("no \"class_names\" with a text a class in it; unpack it again");
+    let Some(MatValue::Cells(cells)) = value else {
         return Err(wrong());
     };
     let names: Option<Vec<String>> = cells.iter().map(|cell| cell.text().map(str::to_owned)).collect();
@@ -325,7 +325,7 @@ fn counted(entry: &DatasetEntry, path: &Path, names: Vec<String>) -> Result<Vec<
         "it names {} classes where Stanford Cars has {expected}; unpack it again, or remove it to use the official names",
         names.len()
     );
-    Err(Origin::new(path).malformed(problem))
+    Err(FileOrigin::new(path).malformed(problem))
 }
 
 /// A list with the names that the data set came with, or else the official ones.
@@ -346,15 +346,15 @@ fn begin(
 }
 
 /// A record of the annotations.
-struct Record {
-    place: Place,
+struct CarRecord {
+    place: FilePosition,
     /// The fields that were asked for.
-    values: Vec<Value>,
+    values: Vec<MatValue>,
 }
 
-fn records(path: &Path, wanted: &[&str]) -> Result<Vec<Record>, DataError> {
-    let origin = Origin::new(path);
-    let Some(Value::Records { fields, values }) = mat::read(path, &["annotations"])?.remove("annotations") else {
+fn records(path: &Path, wanted: &[&str]) -> Result<Vec<CarRecord>, DataError> {
+    let origin = FileOrigin::new(path);
+    let Some(MatValue::Records { fields, values }) = mat::read(path, &["annotations"])?.remove("annotations") else {
         return Err(origin.malformed("no structures \"annotations\" in it; unpack it again"));
     };
     let mut places = Vec::new();
@@ -372,19 +372,19 @@ fn records(path: &Path, wanted: &[&str]) -> Result<Vec<Record>, DataError> {
             ))
         })?);
     }
-    let record = |(row, values): (usize, &[Value])| Record {
-        place: Place::Row(row as u64 + 1),
+    let record = |(row, values): (usize, &[MatValue])| CarRecord {
+        place: FilePosition::Row(row as u64 + 1),
         values: places.iter().map(|&place| values[place].clone()).collect(),
     };
     Ok(values.chunks_exact(fields.len()).enumerate().map(record).collect())
 }
 
-fn class(entry: &DatasetEntry, path: &Path, row: &Record, value: &Value) -> Result<usize, DataError> {
+fn class(entry: &DatasetEntry, path: &Path, row: &CarRecord, value: &MatValue) -> Result<usize, DataError> {
     let number = value
         .number()
         .filter(|number| number.fract() == 0.0 && (1.0..=entry.split().len() as f64).contains(number));
     let number = number.ok_or_else(|| {
-        Origin::new(path).row(
+        FileOrigin::new(path).row(
             row.place,
             "\"class\" is no class, as there are 1 to 196; unpack the file again",
         )
@@ -393,10 +393,10 @@ fn class(entry: &DatasetEntry, path: &Path, row: &Record, value: &Value) -> Resu
 }
 
 /// The name of the image without the folders that some copies have before it.
-fn file_name(path: &Path, row: &Record, value: &Value) -> Result<String, DataError> {
+fn file_name(path: &Path, row: &CarRecord, value: &MatValue) -> Result<String, DataError> {
     let name = value.text().and_then(|text| text.rsplit(['/', '\\']).next());
     let name = name.filter(|name| !name.is_empty());
-    let wrong = || Origin::new(path).row(row.place, "no name of an image; unpack the file again");
+    let wrong = || FileOrigin::new(path).row(row.place, "no name of an image; unpack the file again");
     name.map(str::to_owned).ok_or_else(wrong)
 }
 

@@ -6,13 +6,13 @@ use std::path::Path;
 
 use genus_files::RawPixels;
 
-use super::annotation::Lines;
+use super::annotation::AnnotationLines;
 use super::folders::{bare, class_folders};
-use super::listing::{Listing, Looked, some};
-use super::pickle::Pickle;
+use super::listing::{Listing, SearchedPaths, some};
+use super::pickle::PickleDict;
 use super::{DatasetEntry, ImageSet, Images, Part};
-use crate::error::{DataError, Place};
-use crate::table::source::Origin;
+use crate::error::{DataError, FilePosition};
+use crate::table::source::FileOrigin;
 
 pub(super) const ENTRY: DatasetEntry = DatasetEntry {
     name: "cifar100",
@@ -45,7 +45,7 @@ fn open(
     entry: &'static DatasetEntry,
     root: &Path,
     images: Images,
-    looked: &mut Looked,
+    looked: &mut SearchedPaths,
 ) -> Result<Option<ImageSet>, DataError> {
     let parts = images.parts(Images::Train);
     let mut there = |name: &str| looked.file(root.join(name)).is_some();
@@ -61,7 +61,7 @@ fn open(
 fn pickles(entry: &'static DatasetEntry, root: &Path, parts: &[Part]) -> Result<ImageSet, DataError> {
     let meta = root.join("meta");
     let names = if meta.is_file() {
-        Some(Pickle::read(&meta)?.texts("fine_label_names")?)
+        Some(PickleDict::read(&meta)?.texts("fine_label_names")?)
     } else {
         None
     };
@@ -74,7 +74,7 @@ fn pickles(entry: &'static DatasetEntry, root: &Path, parts: &[Part]) -> Result<
                 format!("unpack cifar-100-python.tar.gz again, {}", part.without()),
             ));
         }
-        let (origin, pickle) = (Origin::new(&path), Pickle::read(&path)?);
+        let (origin, pickle) = (FileOrigin::new(&path), PickleDict::read(&path)?);
         let (labels, data) = (pickle.numbers("fine_labels")?, pickle.bytes("data")?);
         if data.columns != PIXELS {
             return Err(origin.malformed(format!(
@@ -104,7 +104,7 @@ fn pickles(entry: &'static DatasetEntry, root: &Path, parts: &[Part]) -> Result<
 fn binaries(entry: &'static DatasetEntry, root: &Path, parts: &[Part]) -> Result<ImageSet, DataError> {
     let names_path = root.join("fine_label_names.txt");
     let names = if names_path.is_file() {
-        let (mut lines, mut names) = (Lines::open(&names_path)?, Vec::new());
+        let (mut lines, mut names) = (AnnotationLines::open(&names_path)?, Vec::new());
         while let Some(name) = lines.next_line()? {
             names.push(name);
         }
@@ -121,7 +121,7 @@ fn binaries(entry: &'static DatasetEntry, root: &Path, parts: &[Part]) -> Result
                 format!("unpack cifar-100-binary.tar.gz again, {}", part.without()),
             ));
         }
-        let origin = Origin::new(&path);
+        let origin = FileOrigin::new(&path);
         let file = File::open(&path).map_err(|e| origin.io(e))?;
         let length = file.metadata().map_err(|e| origin.io(e))?.len();
         const RECORD: usize = 2 + PIXELS;
@@ -148,7 +148,7 @@ fn folders(
     entry: &'static DatasetEntry,
     root: &Path,
     parts: &[Part],
-    looked: &mut Looked,
+    looked: &mut SearchedPaths,
 ) -> Result<Option<ImageSet>, DataError> {
     let official = &entry.split().classes;
     let class_of = |name: &str| official.iter().position(|class| bare(class) == bare(name));
@@ -200,7 +200,7 @@ fn begin(
     let official = &entry.split().classes;
     match names {
         Some(names) if names.len() == official.len() => Listing::new(entry, root, names),
-        Some(names) => Err(Origin::new(path).malformed(format!(
+        Some(names) => Err(FileOrigin::new(path).malformed(format!(
             "it names {} classes where CIFAR-100 has {}; unpack it again, or delete it to use the official names",
             names.len(),
             official.len()
@@ -225,9 +225,9 @@ fn add(listing: &mut Listing, path: &Path, part: Part, row: usize, class: usize,
     listing.inside(format!("{}/{row:05}", part.name()), path, class, pixels);
 }
 
-fn outside(origin: &Origin, row: usize, label: impl std::fmt::Display) -> DataError {
+fn outside(origin: &FileOrigin, row: usize, label: impl std::fmt::Display) -> DataError {
     origin.row(
-        Place::Row(row as u64 + 1),
+        FilePosition::Row(row as u64 + 1),
         format!("label {label} where CIFAR-100 has fine labels 0 to 99 and coarse ones 0 to 19; unpack the file again"),
     )
 }

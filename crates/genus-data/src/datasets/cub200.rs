@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::annotation::Lines;
+use super::annotation::AnnotationLines;
 use super::folders::{ClassFolder, class_folders};
-use super::listing::{Listing, Looked};
+use super::listing::{Listing, SearchedPaths};
 use super::{DatasetEntry, ImageSet, Images, Part};
 use crate::error::DataError;
-use crate::table::source::Origin;
+use crate::table::source::FileOrigin;
 
 pub(super) const ENTRY: DatasetEntry = DatasetEntry {
     name: "cub200",
@@ -38,7 +38,7 @@ fn open(
     entry: &'static DatasetEntry,
     root: &Path,
     images: Images,
-    looked: &mut Looked,
+    looked: &mut SearchedPaths,
 ) -> Result<Option<ImageSet>, DataError> {
     // A single one of these could belong to something else.
     let lists = [IMAGES, LABELS, SPLIT, CLASSES].map(|name| looked.file(root.join(name)).is_some());
@@ -67,7 +67,7 @@ fn in_halves(
     entry: &'static DatasetEntry,
     root: &Path,
     images: Images,
-    looked: &mut Looked,
+    looked: &mut SearchedPaths,
 ) -> Result<Option<ImageSet>, DataError> {
     let mut halves: BTreeMap<&str, Vec<(usize, ClassFolder)>> = BTreeMap::new();
     for part in [Part::Train, Part::Test] {
@@ -102,7 +102,7 @@ fn names_of<'a>(
     for (number, folder) in folders {
         if let Some(name) = classes.get_mut(number - 1) {
             if name.contains('.') && *name != folder.name {
-                return Err(Origin::new(&folder.path).malformed(format!(
+                return Err(FileOrigin::new(&folder.path).malformed(format!(
                     "two folders have the number {number:03}: \"{name}\" and this; remove one"
                 )));
             }
@@ -135,7 +135,7 @@ fn annotated(entry: &'static DatasetEntry, root: &Path, images: Images) -> Resul
     };
     let wanted = if images == Images::Test { "0" } else { "1" };
     let mut listing = Listing::new(entry, root, classes)?;
-    let origin = Origin::new(&labels_path);
+    let origin = FileOrigin::new(&labels_path);
     for (number, path) in &paths {
         let label = labels
             .get(number)
@@ -154,7 +154,7 @@ fn annotated(entry: &'static DatasetEntry, root: &Path, images: Images) -> Resul
             Some(Some(part @ ("0" | "1"))) if part == wanted => {}
             Some(Some("0" | "1")) => continue,
             Some(_) => {
-                let origin = Origin::new(&root.join(SPLIT));
+                let origin = FileOrigin::new(&root.join(SPLIT));
                 return Err(origin.malformed(format!("image {number} has neither 0 nor 1; {AGAIN}")));
             }
         }
@@ -169,14 +169,14 @@ fn classes(entry: &'static DatasetEntry, path: &Path) -> Result<Vec<String>, Dat
     let count = entry.split().len() as u64;
     if !names.keys().copied().eq(1..=count) {
         let problem = format!("the classes are not numbered from 1 to {count}; {AGAIN}");
-        return Err(Origin::new(path).malformed(problem));
+        return Err(FileOrigin::new(path).malformed(problem));
     }
     Ok(names.into_values().collect())
 }
 
 /// A file of numbers, each with something and different from the others.
 fn numbered(path: &Path) -> Result<BTreeMap<u64, String>, DataError> {
-    let mut lines = Lines::open(path)?;
+    let mut lines = AnnotationLines::open(path)?;
     let mut found = BTreeMap::new();
     while let Some((number, rest)) = lines.next_numbered()? {
         if rest.is_empty() {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::folders::class_folders;
-use super::listing::{Listing, Looked};
+use super::listing::{Listing, SearchedPaths};
 use super::{DatasetEntry, ImageSet, Images, Part};
 use crate::error::DataError;
 
@@ -28,7 +28,7 @@ fn open(
     entry: &'static DatasetEntry,
     root: &Path,
     images: Images,
-    looked: &mut Looked,
+    looked: &mut SearchedPaths,
 ) -> Result<Option<ImageSet>, DataError> {
     let mut halves = Vec::new();
     for part in [Part::Train, Part::Test] {

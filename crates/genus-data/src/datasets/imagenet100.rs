@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::folders::{ClassFolder, class_folders};
-use super::listing::{Listing, Looked, some};
+use super::listing::{Listing, SearchedPaths, some};
 use super::{DatasetEntry, ImageSet, Images, Part};
 use crate::error::DataError;
 
@@ -35,7 +35,7 @@ fn open(
     entry: &'static DatasetEntry,
     root: &Path,
     images: Images,
-    looked: &mut Looked,
+    looked: &mut SearchedPaths,
 ) -> Result<Option<ImageSet>, DataError> {
     let official = &entry.split().classes;
     let (mut train, mut val) = (Vec::new(), Vec::new());

@@ -15,11 +15,11 @@ const NAMED: usize = 5;
 
 /// What was looked for, so that a failure can say it.
 #[derive(Default)]
-pub(super) struct Looked {
+pub(super) struct SearchedPaths {
     pub(super) paths: Vec<PathBuf>,
 }
 
-impl Looked {
+impl SearchedPaths {
     /// The path, when it is a file.
     pub(super) fn file(&mut self, path: PathBuf) -> Option<PathBuf> {
         self.remember(&path);

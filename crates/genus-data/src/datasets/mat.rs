@@ -12,7 +12,7 @@ use std::path::Path;
 use flate2::read::ZlibDecoder;
 
 use crate::error::DataError;
-use crate::table::source::Origin;
+use crate::table::source::FileOrigin;
 
 /// The largest file; the annotations of 16,185 cars have 0.7 MB.
 const MAX_FILE: u64 = 64 << 20;
@@ -58,29 +58,29 @@ mod mx {
 
 /// An array of a file.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(super) enum MatValue {
     /// Real numbers, column after column.
     Numbers(Vec<f64>),
     /// One row of letters.
     Text(String),
     /// Arrays, column after column.
-    Cells(Vec<Value>),
+    Cells(Vec<MatValue>),
     /// Records, column after column.
     Records {
         /// What the fields are called.
         fields: Vec<String>,
         /// The fields of the first record, then those of the second, and so on.
-        values: Vec<Value>,
+        values: Vec<MatValue>,
     },
     /// Something that annotations have no use for, as a function or a table of several rows of letters.
     Other,
 }
 
-impl Value {
+impl MatValue {
     /// The one number of an array of one.
     pub(super) fn number(&self) -> Option<f64> {
         match self {
-            Value::Numbers(numbers) if numbers.len() == 1 => numbers.first().copied(),
+            MatValue::Numbers(numbers) if numbers.len() == 1 => numbers.first().copied(),
             _ => None,
         }
     }
@@ -88,16 +88,16 @@ impl Value {
     /// The text, also that of a cell that holds one.
     pub(super) fn text(&self) -> Option<&str> {
         match self {
-            Value::Text(text) => Some(text),
-            Value::Cells(cells) if cells.len() == 1 => cells.first().and_then(Value::text),
+            MatValue::Text(text) => Some(text),
+            MatValue::Cells(cells) if cells.len() == 1 => cells.first().and_then(MatValue::text),
             _ => None,
         }
     }
 }
 
 /// Reads those variables of a file that are asked for and there.
-pub(super) fn read(path: &Path, wanted: &[&str]) -> Result<BTreeMap<String, Value>, DataError> {
-    let origin = Origin::new(path);
+pub(super) fn read(path: &Path, wanted: &[&str]) -> Result<BTreeMap<String, MatValue>, DataError> {
+    let origin = FileOrigin::new(path);
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(|e| origin.io(e))?;
     file.take(MAX_FILE + 1)
@@ -113,7 +113,7 @@ pub(super) fn read(path: &Path, wanted: &[&str]) -> Result<BTreeMap<String, Valu
     })
 }
 
-fn parse(bytes: &[u8], wanted: &[&str]) -> Result<BTreeMap<String, Value>, String> {
+fn parse(bytes: &[u8], wanted: &[&str]) -> Result<BTreeMap<String, MatValue>, String> {
     if bytes.starts_with(b"MATLAB 7.3 MAT-file") || bytes.get(512..516) == Some(b"\x89HDF") {
         return Err("it is a MAT file of version 7.3 (HDF5), which Genus does not read".to_owned());
     }
@@ -128,7 +128,7 @@ fn parse(bytes: &[u8], wanted: &[&str]) -> Result<BTreeMap<String, Value>, Strin
             ));
         }
     };
-    let mut budget = Budget {
+    let mut budget = MatBudget {
         inflated: MAX_INFLATED,
         arrays: MAX_ARRAYS,
         numbers: MAX_NUMBERS,
@@ -164,13 +164,13 @@ fn parse(bytes: &[u8], wanted: &[&str]) -> Result<BTreeMap<String, Value>, Strin
 }
 
 /// What a file may still ask for.
-struct Budget {
+struct MatBudget {
     inflated: u64,
     arrays: usize,
     numbers: usize,
 }
 
-fn inflate(data: &[u8], budget: &mut Budget) -> Result<Vec<u8>, String> {
+fn inflate(data: &[u8], budget: &mut MatBudget) -> Result<Vec<u8>, String> {
     let mut inflated = Vec::new();
     ZlibDecoder::new(data)
         .take(budget.inflated + 1)
@@ -185,7 +185,7 @@ fn inflate(data: &[u8], budget: &mut Budget) -> Result<Vec<u8>, String> {
 }
 
 /// A piece of data with its type.
-struct Element<'a> {
+struct MatElement<'a> {
     kind: u32,
     data: &'a [u8],
 }
@@ -198,7 +198,7 @@ struct Elements<'a> {
 
 impl<'a> Elements<'a> {
     /// The next element. Those of an array are filled up to eight bytes; those of the file are not.
-    fn next(&mut self, of_file: bool) -> Result<Element<'a>, String> {
+    fn next(&mut self, of_file: bool) -> Result<MatElement<'a>, String> {
         let cut = || "it ends in the middle of a variable".to_owned();
         let (tag, rest) = self.bytes.split_first_chunk::<8>().ok_or_else(cut)?;
         let [first, length] = [word(&tag[..4], self.big), word(&tag[4..], self.big)];
@@ -207,7 +207,7 @@ impl<'a> Elements<'a> {
             // A short element: its type, its length and up to four bytes in eight.
             let data = tag[4..].get(..short as usize).ok_or("a short element is too long")?;
             self.bytes = rest;
-            return Ok(Element {
+            return Ok(MatElement {
                 kind: first & 0xffff,
                 data,
             });
@@ -220,7 +220,7 @@ impl<'a> Elements<'a> {
             length.next_multiple_of(8).min(rest.len())
         };
         self.bytes = &rest[step..];
-        Ok(Element { kind: first, data })
+        Ok(MatElement { kind: first, data })
     }
 }
 
@@ -229,9 +229,9 @@ fn matrix(
     body: &[u8],
     big: bool,
     depth: usize,
-    budget: &mut Budget,
+    budget: &mut MatBudget,
     wanted: &dyn Fn(&str) -> bool,
-) -> Result<Option<(String, Value)>, String> {
+) -> Result<Option<(String, MatValue)>, String> {
     budget.arrays = budget
         .arrays
         .checked_sub(1)
@@ -240,7 +240,7 @@ fn matrix(
         return Err(format!("its arrays lie more than {MAX_DEPTH} deep in one another"));
     }
     if body.is_empty() {
-        return Ok(Some((String::new(), Value::Numbers(Vec::new()))));
+        return Ok(Some((String::new(), MatValue::Numbers(Vec::new()))));
     }
     let mut elements = Elements { bytes: body, big };
     let flags = elements.next(false)?;
@@ -251,7 +251,7 @@ fn matrix(
     let readable =
         [mx::CELL, mx::STRUCT, mx::CHAR].contains(&class) || (mx::FIRST_NUMBER..=mx::LAST_NUMBER).contains(&class);
     if !readable {
-        return Ok((depth > 0).then(|| (String::new(), Value::Other)));
+        return Ok((depth > 0).then(|| (String::new(), MatValue::Other)));
     }
     let dimensions = dimensions(&elements.next(false)?, big)?;
     let count = dimensions
@@ -263,15 +263,15 @@ fn matrix(
         return Ok(None);
     }
     let value = match class {
-        mx::CELL => Value::Cells(arrays(&mut elements, count, depth, budget)?),
+        mx::CELL => MatValue::Cells(arrays(&mut elements, count, depth, budget)?),
         mx::STRUCT => records(&mut elements, count, depth, budget)?,
         mx::CHAR => {
             let letters = elements.next(false)?;
             let rows = dimensions.first().copied().unwrap_or(0);
             if rows > 1 && count > 0 {
-                Value::Other
+                MatValue::Other
             } else {
-                Value::Text(text(&letters, big)?)
+                MatValue::Text(text(&letters, big)?)
             }
         }
         // The imaginary parts of complex numbers would follow; nobody annotates with them.
@@ -285,13 +285,13 @@ fn matrix(
             if numbers.len() != count {
                 return Err(format!("an array of {count} numbers has {}", numbers.len()));
             }
-            Value::Numbers(numbers)
+            MatValue::Numbers(numbers)
         }
     };
     Ok(Some((name, value)))
 }
 
-fn dimensions(element: &Element, big: bool) -> Result<Vec<usize>, String> {
+fn dimensions(element: &MatElement, big: bool) -> Result<Vec<usize>, String> {
     let (sizes, rest) = element.data.as_chunks::<4>();
     if element.kind != mi::INT32 || !rest.is_empty() || !(1..=MAX_DIMENSIONS).contains(&sizes.len()) {
         return Err("an array does not say how large it is".to_owned());
@@ -306,7 +306,12 @@ fn dimensions(element: &Element, big: bool) -> Result<Vec<usize>, String> {
 }
 
 /// So many arrays, one after the other.
-fn arrays(elements: &mut Elements, count: usize, depth: usize, budget: &mut Budget) -> Result<Vec<Value>, String> {
+fn arrays(
+    elements: &mut Elements,
+    count: usize,
+    depth: usize,
+    budget: &mut MatBudget,
+) -> Result<Vec<MatValue>, String> {
     // An array has at least the eight bytes that say its length.
     if count > elements.bytes.len() / 8 {
         return Err(format!("{count} arrays are announced and not there"));
@@ -318,12 +323,12 @@ fn arrays(elements: &mut Elements, count: usize, depth: usize, budget: &mut Budg
             return Err("a cell or a field holds no array".to_owned());
         }
         let found = matrix(element.data, elements.big, depth + 1, budget, &|_| true)?;
-        values.push(found.map_or(Value::Other, |(_, value)| value));
+        values.push(found.map_or(MatValue::Other, |(_, value)| value));
     }
     Ok(values)
 }
 
-fn records(elements: &mut Elements, count: usize, depth: usize, budget: &mut Budget) -> Result<Value, String> {
+fn records(elements: &mut Elements, count: usize, depth: usize, budget: &mut MatBudget) -> Result<MatValue, String> {
     let width = elements.next(false)?;
     let width = match (width.kind, width.data) {
         (mi::INT32, data) if data.len() == 4 => word(data, elements.big) as usize,
@@ -338,7 +343,7 @@ fn records(elements: &mut Elements, count: usize, depth: usize, budget: &mut Bud
         .checked_mul(fields.len())
         .ok_or("a structure is larger than any memory")?;
     let values = arrays(elements, total, depth, budget)?;
-    Ok(Value::Records { fields, values })
+    Ok(MatValue::Records { fields, values })
 }
 
 /// A name: letters up to the first zero.
@@ -348,7 +353,7 @@ fn ascii(bytes: &[u8]) -> String {
 }
 
 /// Numbers of any type; MATLAB stores whole numbers in the smallest type that holds them.
-fn numbers(element: &Element, big: bool) -> Result<Vec<f64>, String> {
+fn numbers(element: &MatElement, big: bool) -> Result<Vec<f64>, String> {
     macro_rules! each {
         ($number:ty) => {{
             let (values, rest) = element.data.as_chunks::<{ size_of::<$number>() }>();
@@ -384,7 +389,7 @@ fn numbers(element: &Element, big: bool) -> Result<Vec<f64>, String> {
     })
 }
 
-fn text(element: &Element, big: bool) -> Result<String, String> {
+fn text(element: &MatElement, big: bool) -> Result<String, String> {
     let wrong = || "a text is not valid Unicode".to_owned();
     match element.kind {
         mi::UTF8 => String::from_utf8(element.data.to_vec()).map_err(|_| wrong()),

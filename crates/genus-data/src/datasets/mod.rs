@@ -34,7 +34,7 @@ use thiserror::Error;
 
 use crate::error::DataError;
 use crate::images::ImageList;
-use listing::Looked;
+use listing::SearchedPaths;
 use splits::ClassSplit;
 
 /// One of the data sets that Genus knows the layout of.
@@ -53,7 +53,7 @@ pub struct DatasetEntry {
 }
 
 /// Looks for a data set in one folder: its images, or nothing when none of its layouts is there.
-type Opener = fn(&'static DatasetEntry, &Path, Images, &mut Looked) -> Result<Option<ImageSet>, DataError>;
+type Opener = fn(&'static DatasetEntry, &Path, Images, &mut SearchedPaths) -> Result<Option<ImageSet>, DataError>;
 
 /// The data sets, in the order of the paper's tables.
 pub const DATASETS: &[DatasetEntry] = &[
@@ -212,7 +212,7 @@ impl DatasetEntry {
                 problem: format!("not a folder; name the folder that {} was unpacked into", self.title),
             });
         }
-        let mut looked = Looked::default();
+        let mut looked = SearchedPaths::default();
         for folder in [""].iter().chain(entry.folders) {
             let root = if folder.is_empty() {
                 data_root.to_owned()

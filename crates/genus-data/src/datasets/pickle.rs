@@ -7,14 +7,14 @@ use std::path::Path;
 use genus_files::pickle::{self, Value, seek_past};
 
 use crate::error::DataError;
-use crate::table::source::Origin;
+use crate::table::source::FileOrigin;
 
 const RESAVE: &str = "use the binary version of CIFAR-100 (cifar-100-binary), or load the file with Python 3 \
                       (`pickle.load(file, encoding=\"bytes\")`) and save it with `protocol=4`";
 
 /// A dictionary out of a file.
-pub(super) struct Pickle {
-    origin: Origin,
+pub(super) struct PickleDict {
+    origin: FileOrigin,
     pickle: pickle::Pickle,
 }
 
@@ -25,10 +25,10 @@ pub(super) struct ByteArray {
     pub(super) columns: usize,
 }
 
-impl Pickle {
+impl PickleDict {
     /// Reads a file that holds a dictionary.
     pub(super) fn read(path: &Path) -> Result<Self, DataError> {
-        let origin = Origin::new(path);
+        let origin = FileOrigin::new(path);
         let mut reader = BufReader::new(File::open(path).map_err(|e| origin.io(e))?);
         // Names are never looked up, so any will do.
         let pickle = pickle::Pickle::read(&mut reader, seek_past, |_, _| true)

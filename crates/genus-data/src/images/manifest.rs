@@ -7,14 +7,14 @@ use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
 use super::{ImageItem, ImageList, has_image_extension, readable};
-use crate::error::{DataError, Place};
+use crate::error::{DataError, FilePosition};
 use crate::table::batch::Cell;
 use crate::table::cells::{columns_of, for_each_row, has_columns};
 use crate::table::columns::{Columns, LABELS, listed};
 use crate::table::extension;
 use crate::table::format::TableFormat;
 use crate::table::lines::Lines;
-use crate::table::source::Origin;
+use crate::table::source::FileOrigin;
 use crate::table::text;
 use crate::table::{ColumnProblem, ColumnRole, TableOptions};
 
@@ -30,7 +30,7 @@ const MAX_LINE: u64 = 64 << 10;
 /// without an id is called as its path is written. Whether the images exist is not looked at.
 pub fn list_manifest(path: impl AsRef<Path>, options: &TableOptions) -> Result<ImageList, DataError> {
     let path = path.as_ref();
-    let origin = Origin::new(path).called(options.called.as_deref());
+    let origin = FileOrigin::new(path).called(options.called.as_deref());
     if origin.is_standard_input() {
         return read_list(io::stdin().lock(), &origin.path, Path::new(""));
     }
@@ -57,7 +57,7 @@ pub(super) fn is_manifest(path: &Path, options: &TableOptions) -> Result<bool, D
     let Some(format) = format(path, options) else {
         return Ok(false);
     };
-    let origin = Origin::new(path).called(options.called.as_deref());
+    let origin = FileOrigin::new(path).called(options.called.as_deref());
     let columns = columns_of(&origin, format)?;
     let named: Vec<_> = columns.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
     let has_paths = PATHS.iter().any(|path| named.iter().any(|(name, _)| name == path));
@@ -75,17 +75,17 @@ fn format(path: &Path, options: &TableOptions) -> Option<TableFormat> {
 }
 
 /// The images listed so far.
-struct Listing<'a> {
-    origin: Origin,
+struct ManifestListing<'a> {
+    origin: FileOrigin,
     base: &'a Path,
     list: ImageList,
-    places: HashMap<String, Place>,
+    places: HashMap<String, FilePosition>,
 }
 
-impl<'a> Listing<'a> {
+impl<'a> ManifestListing<'a> {
     fn new(name: &Path, base: &'a Path) -> Self {
         Self {
-            origin: Origin::new(name),
+            origin: FileOrigin::new(name),
             base,
             list: ImageList::default(),
             places: HashMap::new(),
@@ -94,7 +94,7 @@ impl<'a> Listing<'a> {
 
     fn push(
         &mut self,
-        place: Place,
+        place: FilePosition,
         path: OsString,
         id: Option<String>,
         label: Option<String>,
@@ -140,7 +140,7 @@ impl<'a> Listing<'a> {
 /// Reads a list with a path a line, or with paths that each end with a NUL character; `name` is what errors call it, and
 /// relative paths start from `base`.
 pub fn read_list(mut reader: impl BufRead, name: &Path, base: &Path) -> Result<ImageList, DataError> {
-    let mut listing = Listing::new(name, base);
+    let mut listing = ManifestListing::new(name, base);
     let by_nul = loop {
         match reader.fill_buf() {
             Ok(start) => break start.contains(&0),
@@ -154,13 +154,13 @@ pub fn read_list(mut reader: impl BufRead, name: &Path, base: &Path) -> Result<I
         let line = lines.text.strip_suffix(&[separator]).unwrap_or(&lines.text);
         let (place, path) = if by_nul {
             // Such lists come from programs: every name is one, whatever it looks like.
-            (Place::Row(lines.line), line)
+            (FilePosition::Row(lines.line), line)
         } else {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if line.trim_ascii().is_empty() || line.starts_with(b"#") {
                 continue;
             }
-            (Place::Line(lines.line), line)
+            (FilePosition::Line(lines.line), line)
         };
         if path.is_empty() {
             continue;
@@ -211,12 +211,12 @@ fn no_paths(list: &ImageList) -> Option<ColumnProblem> {
 }
 
 fn read_rows(
-    origin: &Origin,
+    origin: &FileOrigin,
     format: TableFormat,
     base: &Path,
     options: &TableOptions,
 ) -> Result<ImageList, DataError> {
-    let mut listing = Listing::new(&origin.path, base);
+    let mut listing = ManifestListing::new(&origin.path, base);
     let columns = columns_of(origin, format)?;
     let named: Vec<_> = columns.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
     let mut options = options.clone();

@@ -6,9 +6,9 @@ use std::iter;
 use super::columns::{self, ColumnRole, TableOptions};
 use super::element::Element;
 use super::label;
-use super::limits::{Growth, check_features};
-use super::source::{Block, Origin, Source};
-use crate::error::{DataError, Place};
+use super::limits::{MemoryGrowth, check_features};
+use super::source::{FileOrigin, RowBlock, TableSource};
+use crate::error::{DataError, FilePosition};
 
 /// What the arrays may be called, best name first.
 pub(super) const FEATURES: [&str; 4] = ["x", "embeddings", "embedding", "features"];
@@ -34,7 +34,7 @@ pub(super) struct Arrangement {
 impl Arrangement {
     /// Finds the arrays by what somebody says or by what they are usually called; `what` is the word for one of them.
     pub(super) fn of(
-        origin: &Origin,
+        origin: &FileOrigin,
         what: &str,
         present: &[String],
         options: &TableOptions,
@@ -104,7 +104,7 @@ pub(super) struct Matrix {
 }
 
 /// Checks the shape of the features; gives rows and columns.
-pub(super) fn matrix_shape(origin: &Origin, name: &str, shape: &[u64]) -> Result<(u64, usize), DataError> {
+pub(super) fn matrix_shape(origin: &FileOrigin, name: &str, shape: &[u64]) -> Result<(u64, usize), DataError> {
     let &[rows, dim] = shape else {
         return Err(origin.malformed(format!(
             "{name} has {} dimensions where two are needed, one row an item and one column a feature; reshape it",
@@ -126,7 +126,7 @@ pub(super) fn matrix_shape(origin: &Origin, name: &str, shape: &[u64]) -> Result
 }
 
 /// Checks the shape of an array with one value a row.
-pub(super) fn column_shape(origin: &Origin, name: &str, shape: &[u64], rows: u64) -> Result<(), DataError> {
+pub(super) fn column_shape(origin: &FileOrigin, name: &str, shape: &[u64], rows: u64) -> Result<(), DataError> {
     match *shape {
         [length] if length == rows => Ok(()),
         [length] => Err(origin.malformed(format!(
@@ -148,7 +148,7 @@ pub(super) fn byte_length(shape: &[u64], element_size: usize) -> Option<u64> {
 
 /// What a file has beside its features.
 #[derive(Default)]
-pub(super) struct Beside {
+pub(super) struct SideColumns {
     pub(super) ids: Option<Column>,
     pub(super) labels: Option<Column>,
     pub(super) classes: Option<Vec<String>>,
@@ -157,17 +157,21 @@ pub(super) struct Beside {
 
 /// Rows from a matrix and the columns beside it.
 pub(super) struct Arrays {
-    origin: Origin,
+    origin: FileOrigin,
     matrix: Matrix,
     /// The whole matrix, row after row, when it was stored column after column.
     transposed: Option<Vec<f32>>,
     row: u64,
-    beside: Beside,
+    beside: SideColumns,
 }
 
 impl Arrays {
     /// Columns must be as long as the matrix.
-    pub(super) fn open(origin: Origin, mut matrix: Matrix, beside: Beside) -> Result<Box<dyn Source>, DataError> {
+    pub(super) fn open(
+        origin: FileOrigin,
+        mut matrix: Matrix,
+        beside: SideColumns,
+    ) -> Result<Box<dyn TableSource>, DataError> {
         check_features(&origin, matrix.dim as u64)?;
         for column in beside.ids.iter().chain(&beside.labels) {
             column_shape(&origin, "ids or labels", &[column.len() as u64], matrix.rows)?;
@@ -213,7 +217,7 @@ impl Arrays {
             (Some(Column::Integers(integers)), Some(classes)) => {
                 label::from_index(integers[row], classes).map_err(|()| DataError::LabelOutsideClasses {
                     path: self.origin.path.clone(),
-                    place: Place::Row(row as u64 + 1),
+                    place: FilePosition::Row(row as u64 + 1),
                     label: integers[row],
                     classes: classes.len(),
                 })
@@ -222,7 +226,7 @@ impl Arrays {
     }
 }
 
-impl Source for Arrays {
+impl TableSource for Arrays {
     fn dim(&self) -> usize {
         self.matrix.dim
     }
@@ -239,7 +243,7 @@ impl Source for Arrays {
         self.beside.encoder.as_deref()
     }
 
-    fn next_block(&mut self, max_rows: usize) -> Result<Option<Block>, DataError> {
+    fn next_block(&mut self, max_rows: usize) -> Result<Option<RowBlock>, DataError> {
         let rows = usize::try_from(self.matrix.rows - self.row)
             .unwrap_or(usize::MAX)
             .min(max_rows);
@@ -261,7 +265,7 @@ impl Source for Arrays {
         if self.row == self.matrix.rows && self.transposed.is_none() {
             expect_end(&self.origin, &mut self.matrix)?;
         }
-        Ok(Some(Block {
+        Ok(Some(RowBlock {
             values,
             ids,
             labels,
@@ -271,10 +275,10 @@ impl Source for Arrays {
 }
 
 /// Reads a whole matrix that is stored column after column.
-fn read_transposed(origin: &Origin, matrix: &mut Matrix) -> Result<Vec<f32>, DataError> {
+fn read_transposed(origin: &FileOrigin, matrix: &mut Matrix) -> Result<Vec<f32>, DataError> {
     let rows = usize::try_from(matrix.rows).map_err(|_| too_large(origin))?;
     let count = rows.checked_mul(matrix.dim).ok_or_else(|| too_large(origin))?;
-    Growth::of(origin).add_values(origin, count as u64)?;
+    MemoryGrowth::of(origin).add_values(origin, count as u64)?;
     let mut values = Vec::new();
     reserve(origin, &mut values, count)?;
     values.resize(count, 0.0);
@@ -292,7 +296,12 @@ fn read_transposed(origin: &Origin, matrix: &mut Matrix) -> Result<Vec<f32>, Dat
 }
 
 /// Appends the next `count` elements of the stream.
-fn read_elements(origin: &Origin, matrix: &mut Matrix, count: usize, values: &mut Vec<f32>) -> Result<(), DataError> {
+fn read_elements(
+    origin: &FileOrigin,
+    matrix: &mut Matrix,
+    count: usize,
+    values: &mut Vec<f32>,
+) -> Result<(), DataError> {
     let size = matrix.element.size();
     let mut buffer = vec![0; CHUNK.min(count.saturating_mul(size))];
     let per_chunk = CHUNK / size;
@@ -306,7 +315,7 @@ fn read_elements(origin: &Origin, matrix: &mut Matrix, count: usize, values: &mu
 }
 
 /// Reads past the last element, which is when compressed streams compare their checksum.
-fn expect_end(origin: &Origin, matrix: &mut Matrix) -> Result<(), DataError> {
+fn expect_end(origin: &FileOrigin, matrix: &mut Matrix) -> Result<(), DataError> {
     match matrix.bytes.read(&mut [0]) {
         Ok(0) => Ok(()),
         Ok(_) => Err(origin.malformed("the features go on after their last row; the file is damaged, write it again")),
@@ -315,7 +324,7 @@ fn expect_end(origin: &Origin, matrix: &mut Matrix) -> Result<(), DataError> {
 }
 
 /// What a failed read of array bytes means: damage to the file, or trouble with the disk.
-pub(super) fn stream_error(origin: &Origin, error: io::Error) -> DataError {
+pub(super) fn stream_error(origin: &FileOrigin, error: io::Error) -> DataError {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => origin.malformed("the file ends early; it was cut off, copy or write it again"),
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
@@ -325,10 +334,10 @@ pub(super) fn stream_error(origin: &Origin, error: io::Error) -> DataError {
     }
 }
 
-fn reserve(origin: &Origin, values: &mut Vec<f32>, count: usize) -> Result<(), DataError> {
+fn reserve(origin: &FileOrigin, values: &mut Vec<f32>, count: usize) -> Result<(), DataError> {
     values.try_reserve_exact(count).map_err(|_| too_large(origin))
 }
 
-fn too_large(origin: &Origin) -> DataError {
+fn too_large(origin: &FileOrigin) -> DataError {
     origin.malformed("the features do not fit into memory; read fewer rows at a time")
 }

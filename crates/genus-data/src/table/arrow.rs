@@ -15,11 +15,11 @@ use arrow_ipc::{Message, MessageHeader, root_as_message};
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::arrays::stream_error;
-use super::batch::{self, Beside, Cell, ENCODER_KEY, caught};
+use super::batch::{self, Cell, ENCODER_KEY, SideColumnNames, caught};
 use super::columns::{Columns, FeatureColumns, TableOptions};
 use super::encoder;
-use super::limits::{Growth, MAX_BATCH, check_features};
-use super::source::{Block, Origin, Source};
+use super::limits::{MAX_BATCH, MemoryGrowth, check_features};
+use super::source::{FileOrigin, RowBlock, TableSource};
 use crate::error::DataError;
 
 /// What a file begins with, filled up to eight bytes.
@@ -34,7 +34,7 @@ const MAX_HEAD: u64 = 64 << 20;
 const TEXT_ROWS: usize = 512;
 
 /// Opens an Arrow file and decodes its first batch, which tells the number of features.
-pub(super) fn open(origin: Origin, file: File, options: &TableOptions) -> Result<Box<dyn Source>, DataError> {
+pub(super) fn open(origin: FileOrigin, file: File, options: &TableOptions) -> Result<Box<dyn TableSource>, DataError> {
     let mut messages = Messages::open(origin, file)?;
     let schema = messages.schema.clone();
     let named = batch::named(&schema);
@@ -46,7 +46,7 @@ pub(super) fn open(origin: Origin, file: File, options: &TableOptions) -> Result
     for &column in &features {
         batch::check_features_type(&messages.origin, named[column].0, schema.field(column).data_type())?;
     }
-    let beside = Beside::of(&columns, &named);
+    let beside = SideColumnNames::of(&columns, &named);
     let others = [columns.id, columns.label, columns.encoder];
     messages.project(others.into_iter().flatten().chain(features.iter().copied()));
     let place = |column: usize| messages.projection.partition_point(|&before| before < column);
@@ -61,7 +61,7 @@ pub(super) fn open(origin: Origin, file: File, options: &TableOptions) -> Result
         });
     };
     let mut rows = ArrowRows {
-        growth: Growth::of(&messages.origin),
+        growth: MemoryGrowth::of(&messages.origin),
         messages,
         features: columns.features.clone(),
         names,
@@ -83,14 +83,14 @@ pub(super) fn open(origin: Origin, file: File, options: &TableOptions) -> Result
 }
 
 /// The names of the columns.
-pub(crate) fn schema(origin: &Origin) -> Result<SchemaRef, DataError> {
+pub(crate) fn schema(origin: &FileOrigin) -> Result<SchemaRef, DataError> {
     let file = File::open(origin.file()).map_err(|e| origin.io(e))?;
     Ok(Messages::open(origin.clone(), file)?.schema)
 }
 
 /// Reads columns of texts or integers row by row, with the row's number from zero.
 pub(crate) fn for_each_row(
-    origin: &Origin,
+    origin: &FileOrigin,
     names: &[&str],
     each: &mut dyn FnMut(u64, Vec<Cell>) -> Result<bool, DataError>,
 ) -> Result<(), DataError> {
@@ -98,7 +98,7 @@ pub(crate) fn for_each_row(
     let mut messages = Messages::open(origin.clone(), file)?;
     let schema = messages.schema.clone();
     messages.project(names.iter().filter_map(|name| schema.index_of(name).ok()));
-    let (mut row, mut growth) = (0, Growth::of(origin));
+    let (mut row, mut growth) = (0, MemoryGrowth::of(origin));
     while let Some(batch) = messages.next_filled()? {
         if !batch::for_each_row(origin, &batch, names, row, &mut growth, each)? {
             break;
@@ -116,13 +116,13 @@ struct ArrowRows {
     dim: usize,
     left_out: Vec<String>,
     encoder: Option<String>,
-    beside: Beside,
+    beside: SideColumnNames,
     /// The batch being given out and the first of its rows not given yet.
     batch: Option<(RecordBatch, usize)>,
     /// Rows given so far.
     row: u64,
     /// What the texts given so far take.
-    growth: Growth,
+    growth: MemoryGrowth,
 }
 
 impl ArrowRows {
@@ -153,7 +153,7 @@ fn feature_columns<'a>(names: &'a [(String, usize)], batch: &'a RecordBatch) -> 
     columns.collect()
 }
 
-impl Source for ArrowRows {
+impl TableSource for ArrowRows {
     fn dim(&self) -> usize {
         self.dim
     }
@@ -173,8 +173,8 @@ impl Source for ArrowRows {
         &self.left_out
     }
 
-    fn next_block(&mut self, max_rows: usize) -> Result<Option<Block>, DataError> {
-        let mut block = Block::default();
+    fn next_block(&mut self, max_rows: usize) -> Result<Option<RowBlock>, DataError> {
+        let mut block = RowBlock::default();
         let mut rows = 0;
         while rows < max_rows {
             self.batch = self.batch.take().filter(|(batch, given)| *given < batch.num_rows());
@@ -210,7 +210,7 @@ impl Source for ArrowRows {
 
 /// The messages of a stream.
 struct Messages {
-    origin: Origin,
+    origin: FileOrigin,
     from: BufReader<File>,
     schema: SchemaRef,
     dictionaries: HashMap<i64, ArrayRef>,
@@ -224,7 +224,7 @@ struct Messages {
 
 impl Messages {
     /// Reads as far as the schema.
-    fn open(origin: Origin, file: File) -> Result<Self, DataError> {
+    fn open(origin: FileOrigin, file: File) -> Result<Self, DataError> {
         let mut from = BufReader::new(file);
         let mut start = [0; 8];
         from.read_exact(&mut start).map_err(|e| stream_error(&origin, e))?;

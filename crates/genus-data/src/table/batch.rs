@@ -12,12 +12,12 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RecordBatch};
 use arrow_schema::{DataType, Schema};
 
-use super::columns::{Columns, FeatureColumns, Kind, Named};
+use super::columns::{ColumnKind, Columns, FeatureColumns, Named};
 use super::element::append_f16;
-use super::limits::{Growth, MAX_TEXT, kept};
-use super::source::{Block, Origin};
+use super::limits::{MAX_TEXT, MemoryGrowth, kept};
+use super::source::{FileOrigin, RowBlock};
 use super::{encoder, label};
-use crate::error::{DataError, Place};
+use crate::error::{DataError, FilePosition};
 
 /// Where the metadata of a file name the encoder.
 pub(crate) const ENCODER_KEY: &str = "genus.encoder";
@@ -50,18 +50,18 @@ pub(super) fn named(schema: &Schema) -> Vec<Named<'_>> {
         .collect()
 }
 
-fn kind(data_type: &DataType) -> Kind {
+fn kind(data_type: &DataType) -> ColumnKind {
     match data_type {
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
             match item.data_type().is_floating() {
-                true => Kind::List,
-                false => Kind::Other,
+                true => ColumnKind::List,
+                false => ColumnKind::Other,
             }
         }
         DataType::Dictionary(_, values) => kind(values),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Kind::Text,
-        number if is_number(number) => Kind::Number,
-        _ => Kind::Other,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => ColumnKind::Text,
+        number if is_number(number) => ColumnKind::Number,
+        _ => ColumnKind::Other,
     }
 }
 
@@ -71,13 +71,13 @@ fn is_number(data_type: &DataType) -> bool {
 
 /// The names of the columns beside the features.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Beside {
+pub(super) struct SideColumnNames {
     pub(super) id: Option<String>,
     pub(super) label: Option<String>,
     pub(super) encoder: Option<String>,
 }
 
-impl Beside {
+impl SideColumnNames {
     pub(super) fn of(columns: &Columns, named: &[Named]) -> Self {
         let name = |column: Option<usize>| column.map(|column| named[column].0.to_owned());
         Self {
@@ -98,13 +98,13 @@ impl Beside {
     /// the rows before. Gives what the texts take.
     pub(super) fn append(
         &self,
-        origin: &Origin,
+        origin: &FileOrigin,
         batch: &RecordBatch,
         first: u64,
         encoder: Option<&str>,
-        block: &mut Block,
+        block: &mut RowBlock,
     ) -> Result<u64, DataError> {
-        let place = |row: usize| Place::Row(first + row as u64 + 1);
+        let place = |row: usize| FilePosition::Row(first + row as u64 + 1);
         let mut bytes = 0;
         if let Some((name, encoders)) = column(batch, &self.encoder) {
             for row in 0..batch.num_rows() {
@@ -172,22 +172,30 @@ impl Cell {
 }
 
 /// A cell of the column of a batch whose first row is row `first` of the file.
-pub(super) fn cell(origin: &Origin, name: &str, array: &dyn Array, row: usize, first: u64) -> Result<Cell, DataError> {
-    let place = || Place::Row(first + row as u64 + 1);
+pub(super) fn cell(
+    origin: &FileOrigin,
+    name: &str,
+    array: &dyn Array,
+    row: usize,
+    first: u64,
+) -> Result<Cell, DataError> {
+    let place = || FilePosition::Row(first + row as u64 + 1);
     match value(array, row) {
-        Some(Value::Text(text)) if text.len() > MAX_TEXT => {
+        Some(CellValue::Text(text)) if text.len() > MAX_TEXT => {
             let problem = format!(
                 "its \"{name}\" has more than {} KiB, the most of a text",
                 MAX_TEXT >> 10
             );
             Err(origin.row(place(), problem))
         }
-        Some(Value::Text(text)) => Ok(Cell::Text(text.to_owned())),
-        Some(Value::Integer(integer)) => Ok(Cell::Integer(integer)),
+        Some(CellValue::Text(text)) => Ok(Cell::Text(text.to_owned())),
+        Some(CellValue::Integer(integer)) => Ok(Cell::Integer(integer)),
         // pandas makes such a column of integers as soon as one of them is missing.
-        Some(Value::Float(number)) if number.fract() == 0.0 && number.abs() < 1e15 => Ok(Cell::Integer(number as i128)),
-        Some(Value::Null) => Ok(Cell::Null),
-        Some(Value::Float(_)) | None => Err(origin.malformed(format!(
+        Some(CellValue::Float(number)) if number.fract() == 0.0 && number.abs() < 1e15 => {
+            Ok(Cell::Integer(number as i128))
+        }
+        Some(CellValue::Null) => Ok(Cell::Null),
+        Some(CellValue::Float(_)) | None => Err(origin.malformed(format!(
             "column \"{name}\" holds {} where texts or integers are needed; convert it",
             array.data_type()
         ))),
@@ -197,11 +205,11 @@ pub(super) fn cell(origin: &Origin, name: &str, array: &dyn Array, row: usize, f
 /// Gives the rows of a batch whose first row is row `first` of the file, a cell of every named column each, until `each` has
 /// enough. Says whether it goes on.
 pub(super) fn for_each_row(
-    origin: &Origin,
+    origin: &FileOrigin,
     batch: &RecordBatch,
     names: &[&str],
     first: u64,
-    growth: &mut Growth,
+    growth: &mut MemoryGrowth,
     each: &mut dyn FnMut(u64, Vec<Cell>) -> Result<bool, DataError>,
 ) -> Result<bool, DataError> {
     let columns: Vec<_> = names.iter().map(|name| (name, batch.column_by_name(name))).collect();
@@ -228,7 +236,7 @@ pub(super) fn for_each_row(
     Ok(true)
 }
 
-enum Value<'a> {
+enum CellValue<'a> {
     Text(&'a str),
     Integer(i128),
     Float(f64),
@@ -236,17 +244,17 @@ enum Value<'a> {
 }
 
 /// What stands in a row of an array; `None` when it is neither a text nor a number.
-fn value(array: &dyn Array, row: usize) -> Option<Value<'_>> {
-    fn integer<'a, T: ArrowPrimitiveType<Native: Into<i128>>>(array: &dyn Array, row: usize) -> Value<'a> {
-        Value::Integer(array.as_primitive::<T>().value(row).into())
+fn value(array: &dyn Array, row: usize) -> Option<CellValue<'_>> {
+    fn integer<'a, T: ArrowPrimitiveType<Native: Into<i128>>>(array: &dyn Array, row: usize) -> CellValue<'a> {
+        CellValue::Integer(array.as_primitive::<T>().value(row).into())
     }
     if array.is_null(row) || *array.data_type() == DataType::Null {
-        return Some(Value::Null);
+        return Some(CellValue::Null);
     }
     Some(match array.data_type() {
-        DataType::Utf8 => Value::Text(array.as_string::<i32>().value(row)),
-        DataType::LargeUtf8 => Value::Text(array.as_string::<i64>().value(row)),
-        DataType::Utf8View => Value::Text(array.as_string_view().value(row)),
+        DataType::Utf8 => CellValue::Text(array.as_string::<i32>().value(row)),
+        DataType::LargeUtf8 => CellValue::Text(array.as_string::<i64>().value(row)),
+        DataType::Utf8View => CellValue::Text(array.as_string_view().value(row)),
         DataType::Int8 => integer::<Int8Type>(array, row),
         DataType::Int16 => integer::<Int16Type>(array, row),
         DataType::Int32 => integer::<Int32Type>(array, row),
@@ -255,11 +263,11 @@ fn value(array: &dyn Array, row: usize) -> Option<Value<'_>> {
         DataType::UInt16 => integer::<UInt16Type>(array, row),
         DataType::UInt32 => integer::<UInt32Type>(array, row),
         DataType::UInt64 => integer::<UInt64Type>(array, row),
-        DataType::Float32 => Value::Float(array.as_primitive::<Float32Type>().value(row).into()),
-        DataType::Float64 => Value::Float(array.as_primitive::<Float64Type>().value(row)),
+        DataType::Float32 => CellValue::Float(array.as_primitive::<Float32Type>().value(row).into()),
+        DataType::Float64 => CellValue::Float(array.as_primitive::<Float64Type>().value(row)),
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary_opt()?;
-            let Some(Value::Integer(key)) = value(dictionary.keys(), row) else {
+            let Some(CellValue::Integer(key)) = value(dictionary.keys(), row) else {
                 return None;
             };
             let values = dictionary.values().as_ref();
@@ -272,7 +280,7 @@ fn value(array: &dyn Array, row: usize) -> Option<Value<'_>> {
 
 /// Appends the features of some rows of a batch, the first of which is row `first` of the file.
 pub(super) fn append_features(
-    origin: &Origin,
+    origin: &FileOrigin,
     columns: &[(&str, &ArrayRef)],
     features: &FeatureColumns,
     rows: Range<usize>,
@@ -289,7 +297,7 @@ pub(super) fn append_features(
 }
 
 /// The number of features of the first row of a batch.
-pub(super) fn first_dim(origin: &Origin, columns: &[(&str, &ArrayRef)]) -> Result<usize, DataError> {
+pub(super) fn first_dim(origin: &FileOrigin, columns: &[(&str, &ArrayRef)]) -> Result<usize, DataError> {
     match columns {
         [(name, array)] if !is_number(array.data_type()) => {
             let lists = Lists::of(origin, name, array)?;
@@ -304,7 +312,7 @@ pub(super) fn first_dim(origin: &Origin, columns: &[(&str, &ArrayRef)]) -> Resul
 
 /// Appends rows of columns that have a feature each.
 fn append_wide(
-    origin: &Origin,
+    origin: &FileOrigin,
     columns: &[(&str, &ArrayRef)],
     rows: Range<usize>,
     first: u64,
@@ -318,7 +326,7 @@ fn append_wide(
             && let Some(at) = rows.clone().position(|row| array.is_null(row))
         {
             let problem = format!("column \"{name}\" is null; fill it in or remove the row");
-            return Err(origin.row(Place::Row(first + at as u64 + 1), problem));
+            return Err(origin.row(FilePosition::Row(first + at as u64 + 1), problem));
         }
         column.clear();
         append_numbers(array, rows.clone(), &mut column).ok_or_else(|| not_numbers(origin, name, array.data_type()))?;
@@ -330,7 +338,7 @@ fn append_wide(
 
 /// Appends rows of a column of lists.
 pub(super) fn append_lists(
-    origin: &Origin,
+    origin: &FileOrigin,
     name: &str,
     array: &ArrayRef,
     range: Range<usize>,
@@ -346,7 +354,7 @@ pub(super) fn append_lists(
         return Err(null_list(origin, name, row_in_file(row)));
     }
     if let Some(row) = range.clone().find(|&row| lists.length(row) != dim) {
-        return Err(origin.dimension(Place::Row(row_in_file(row) + 1), dim, lists.length(row)));
+        return Err(origin.dimension(FilePosition::Row(row_in_file(row) + 1), dim, lists.length(row)));
     }
     // Lists of which none is null follow each other without gaps.
     let elements = lists.start(range.start)..lists.start(range.end);
@@ -357,15 +365,15 @@ pub(super) fn append_lists(
             "feature {} of \"{name}\" is null; fill it in or remove the row",
             at % dim + 1
         );
-        return Err(origin.row(Place::Row(first + (at / dim) as u64 + 1), problem));
+        return Err(origin.row(FilePosition::Row(first + (at / dim) as u64 + 1), problem));
     }
     append_numbers(&lists.values, elements, values)
         .ok_or_else(|| origin.malformed(format!("column \"{name}\" is damaged; write the file again")))
 }
 
-fn null_list(origin: &Origin, name: &str, row: u64) -> DataError {
+fn null_list(origin: &FileOrigin, name: &str, row: u64) -> DataError {
     let problem = format!("\"{name}\" is null; fill it in or remove the row");
-    origin.row(Place::Row(row + 1), problem)
+    origin.row(FilePosition::Row(row + 1), problem)
 }
 
 /// Appends a range of an array of numbers; `None` when it has no such range or holds something else.
@@ -410,7 +418,7 @@ enum Offsets<'a> {
 }
 
 impl<'a> Lists<'a> {
-    fn of(origin: &Origin, name: &str, array: &'a ArrayRef) -> Result<Self, DataError> {
+    fn of(origin: &FileOrigin, name: &str, array: &'a ArrayRef) -> Result<Self, DataError> {
         fn variable<O: OffsetSizeTrait>(array: &ArrayRef) -> Option<(ArrayRef, &[O])> {
             let list = array.as_list_opt::<O>()?;
             Some((list.values().clone(), list.value_offsets()))
@@ -448,7 +456,7 @@ impl<'a> Lists<'a> {
 }
 
 /// Fails for a column that holds neither numbers nor lists of floats.
-pub(super) fn check_features_type(origin: &Origin, name: &str, data_type: &DataType) -> Result<(), DataError> {
+pub(super) fn check_features_type(origin: &FileOrigin, name: &str, data_type: &DataType) -> Result<(), DataError> {
     match data_type {
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => match item.data_type() {
             DataType::Float16 | DataType::Float32 | DataType::Float64 => Ok(()),
@@ -461,7 +469,7 @@ pub(super) fn check_features_type(origin: &Origin, name: &str, data_type: &DataT
     }
 }
 
-fn not_numbers(origin: &Origin, name: &str, data_type: &DataType) -> DataError {
+fn not_numbers(origin: &FileOrigin, name: &str, data_type: &DataType) -> DataError {
     origin.malformed(format!(
         "column \"{name}\" holds {data_type} where numbers or lists of floats are needed; convert it, or name other columns"
     ))

@@ -5,14 +5,14 @@ use std::path::Path;
 use arrow_schema::SchemaRef;
 
 use super::batch::{self, Cell};
-use super::columns::{IDS, Kind, TableOptions, listed};
+use super::columns::{ColumnKind, IDS, TableOptions, listed};
 use super::csv::{self, Records};
 use super::format::TableFormat;
 use super::limits::MAX_ROW_BYTES;
 use super::lines::Lines;
-use super::source::Origin;
+use super::source::FileOrigin;
 use super::{arrow, jsonl, parquet, text};
-use crate::error::{DataError, Place};
+use crate::error::{DataError, FilePosition};
 
 /// Gives every cell that is not empty of the first of some columns that the table has, with the id of its row, until `each`
 /// says that it is enough.
@@ -25,7 +25,7 @@ pub fn for_each_cell(
     options: &TableOptions,
     mut each: impl FnMut(String, String) -> bool,
 ) -> Result<(), DataError> {
-    let origin = Origin::new(path.as_ref()).called(options.called.as_deref());
+    let origin = FileOrigin::new(path.as_ref()).called(options.called.as_deref());
     let format = match TableFormat::of(path.as_ref()).or(options.format) {
         Some(format) if has_columns(format) => format,
         _ => {
@@ -66,8 +66,9 @@ pub(crate) fn has_columns(format: TableFormat) -> bool {
 }
 
 /// The columns of a table that has such, with what is in them in its first row.
-pub(crate) fn columns_of(origin: &Origin, format: TableFormat) -> Result<Vec<(String, Kind)>, DataError> {
-    let owned = |named: Vec<(&str, Kind)>| named.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect();
+pub(crate) fn columns_of(origin: &FileOrigin, format: TableFormat) -> Result<Vec<(String, ColumnKind)>, DataError> {
+    let owned =
+        |named: Vec<(&str, ColumnKind)>| named.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect();
     Ok(match format {
         TableFormat::Csv | TableFormat::Tsv => csv::columns_of(origin, format)?,
         TableFormat::Jsonl => {
@@ -84,14 +85,14 @@ pub(crate) fn columns_of(origin: &Origin, format: TableFormat) -> Result<Vec<(St
 }
 
 /// Which columns of a table were found.
-pub(crate) struct Found {
+pub(crate) struct FoundColumns {
     /// What it calls its columns.
     pub(crate) present: Vec<String>,
     /// Whether each of those that were wanted is there under some name.
     there: Vec<bool>,
 }
 
-impl Found {
+impl FoundColumns {
     /// Whether the table lacks a column that was wanted.
     pub(crate) fn is_missing(&self, wanted: usize) -> bool {
         !self.there[wanted]
@@ -101,12 +102,12 @@ impl Found {
 /// Reads columns row by row until `each` has enough. Every wanted column has several names, best first. Where it is clear from the
 /// start that the first is missing, no row is given.
 pub(crate) fn for_each_row(
-    origin: &Origin,
+    origin: &FileOrigin,
     format: TableFormat,
     limit: u64,
     wanted: &[&[&str]],
-    each: &mut dyn FnMut(Place, Vec<Cell>) -> Result<bool, DataError>,
-) -> Result<Found, DataError> {
+    each: &mut dyn FnMut(FilePosition, Vec<Cell>) -> Result<bool, DataError>,
+) -> Result<FoundColumns, DataError> {
     let of_binary = |present: Vec<String>, rows: &mut dyn FnMut(&[&str]) -> Result<(), DataError>| {
         let find = |names: &&[&str]| names.iter().position(|name| present.iter().any(|other| other == name));
         let chosen: Vec<Option<usize>> = wanted.iter().map(find).collect();
@@ -119,18 +120,18 @@ pub(crate) fn for_each_row(
         if there.first() == Some(&true) {
             rows(&names)?;
         }
-        Ok(Found { present, there })
+        Ok(FoundColumns { present, there })
     };
     match format {
         TableFormat::Csv | TableFormat::Tsv => of_csv(origin, format, limit, wanted, each),
         TableFormat::Jsonl => of_jsonl(origin, limit, wanted, each),
         TableFormat::Parquet => of_binary(names(&parquet::schema(origin)?), &mut |names| {
-            parquet::for_each_row(origin, names, &mut |row, cells| each(Place::Row(row + 1), cells))
+            parquet::for_each_row(origin, names, &mut |row, cells| each(FilePosition::Row(row + 1), cells))
         }),
         TableFormat::Arrow => of_binary(names(&arrow::schema(origin)?), &mut |names| {
-            arrow::for_each_row(origin, names, &mut |row, cells| each(Place::Row(row + 1), cells))
+            arrow::for_each_row(origin, names, &mut |row, cells| each(FilePosition::Row(row + 1), cells))
         }),
-        TableFormat::Npy | TableFormat::Npz | TableFormat::Safetensors => Ok(Found {
+        TableFormat::Npy | TableFormat::Npz | TableFormat::Safetensors => Ok(FoundColumns {
             present: Vec::new(),
             there: vec![false; wanted.len()],
         }),
@@ -142,12 +143,12 @@ fn names(schema: &SchemaRef) -> Vec<String> {
 }
 
 fn of_csv(
-    origin: &Origin,
+    origin: &FileOrigin,
     format: TableFormat,
     limit: u64,
     wanted: &[&[&str]],
-    each: &mut dyn FnMut(Place, Vec<Cell>) -> Result<bool, DataError>,
-) -> Result<Found, DataError> {
+    each: &mut dyn FnMut(FilePosition, Vec<Cell>) -> Result<bool, DataError>,
+) -> Result<FoundColumns, DataError> {
     let mut records = Records::sniffed(origin.clone(), text::open(origin)?, csv::delimiter(format), limit)?;
     records.read()?;
     let present: Vec<String> = records.record.iter().map(|name| name.trim().to_owned()).collect();
@@ -163,29 +164,29 @@ fn of_csv(
     {
         if records.record.len() != present.len() {
             let problem = csv::wrong_cells(records.record.len(), present.len());
-            return Err(origin.row(Place::Line(line), problem));
+            return Err(origin.row(FilePosition::Line(line), problem));
         }
         let cell = |column: &Option<usize>| column.map_or(Cell::Null, |at| Cell::Written(records.cell(at).to_owned()));
-        if !each(Place::Line(line), columns.iter().map(cell).collect())? {
+        if !each(FilePosition::Line(line), columns.iter().map(cell).collect())? {
             break;
         }
     }
-    Ok(Found { present, there })
+    Ok(FoundColumns { present, there })
 }
 
 fn of_jsonl(
-    origin: &Origin,
+    origin: &FileOrigin,
     limit: u64,
     wanted: &[&[&str]],
-    each: &mut dyn FnMut(Place, Vec<Cell>) -> Result<bool, DataError>,
-) -> Result<Found, DataError> {
+    each: &mut dyn FnMut(FilePosition, Vec<Cell>) -> Result<bool, DataError>,
+) -> Result<FoundColumns, DataError> {
     let mut lines = Lines::new(origin.clone(), text::open(origin)?, b'\n', limit);
-    let mut found = Found {
+    let mut found = FoundColumns {
         present: Vec::new(),
         there: vec![false; wanted.len()],
     };
     while lines.read_filled()? {
-        let place = Place::Line(lines.line);
+        let place = FilePosition::Line(lines.line);
         let object: jsonl::Object = serde_json::from_slice(&lines.text).map_err(|e| {
             let name = wanted
                 .first()

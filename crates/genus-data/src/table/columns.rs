@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::format::TableFormat;
-use super::source::Origin;
+use super::source::FileOrigin;
 use crate::error::DataError;
 
 /// What is said about a table, where its names do not say it.
@@ -170,7 +170,7 @@ impl fmt::Display for ColumnProblem {
 
 /// What stands in the first row of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ColumnKind {
     Number,
     List,
     Text,
@@ -179,7 +179,7 @@ pub(crate) enum Kind {
 }
 
 /// A column: its name and what is in it.
-pub(crate) type Named<'a> = (&'a str, Kind);
+pub(crate) type Named<'a> = (&'a str, ColumnKind);
 
 /// What names a row, best name first: its id, or in a list of images the path.
 pub(crate) const IDS: [&str; 5] = ["id", "path", "image", "file", "filename"];
@@ -213,16 +213,16 @@ pub(crate) enum FeatureColumns {
 }
 
 /// Columns by name.
-struct Names<'a> {
-    origin: &'a Origin,
+struct NamedColumns<'a> {
+    origin: &'a FileOrigin,
     options: &'a TableOptions,
     columns: &'a [Named<'a>],
 }
 
 impl Columns {
     /// Finds out which columns are what, or says why that is not clear.
-    pub(crate) fn of(origin: &Origin, columns: &[Named], options: &TableOptions) -> Result<Self, DataError> {
-        let names = Names {
+    pub(crate) fn of(origin: &FileOrigin, columns: &[Named], options: &TableOptions) -> Result<Self, DataError> {
+        let names = NamedColumns {
             origin,
             options,
             columns,
@@ -251,18 +251,18 @@ impl Columns {
     pub(crate) fn look_for_labels(&mut self, columns: &[Named]) {
         if let (FeatureColumns::List(list), None) = (&self.features, self.label) {
             let others = [Some(*list), self.id, self.encoder];
-            let is_text = |column: &usize| columns[*column].1 == Kind::Text && !others.contains(&Some(*column));
+            let is_text = |column: &usize| columns[*column].1 == ColumnKind::Text && !others.contains(&Some(*column));
             self.left_out = said(columns, (0..columns.len()).filter(is_text));
         }
     }
 
     /// The column of labels alone.
     pub(crate) fn label_of(
-        origin: &Origin,
+        origin: &FileOrigin,
         columns: &[Named],
         options: &TableOptions,
     ) -> Result<Option<usize>, DataError> {
-        let names = Names {
+        let names = NamedColumns {
             origin,
             options,
             columns,
@@ -271,7 +271,7 @@ impl Columns {
     }
 
     /// Whether a table has features rather than paths of images.
-    pub(crate) fn have_features(origin: &Origin, columns: &[Named], options: &TableOptions) -> bool {
+    pub(crate) fn have_features(origin: &FileOrigin, columns: &[Named], options: &TableOptions) -> bool {
         !matches!(
             Self::of(origin, columns, options),
             Err(DataError::Columns {
@@ -282,7 +282,7 @@ impl Columns {
     }
 }
 
-impl Names<'_> {
+impl NamedColumns<'_> {
     fn problem(&self, problem: ColumnProblem) -> DataError {
         DataError::Columns {
             path: self.origin.path.clone(),
@@ -329,7 +329,7 @@ impl Names<'_> {
             let is_called_so = LABELS.iter().any(|label| name.eq_ignore_ascii_case(label));
             // With an x beside it, a y is a place and no class.
             let is_place = name.eq_ignore_ascii_case("y") && self.find_any_case("x").is_some();
-            is_called_so && !is_place && kind != Kind::List && Some(column) != id && !is_feature(name)
+            is_called_so && !is_place && kind != ColumnKind::List && Some(column) != id && !is_feature(name)
         });
         match (found.next(), found.next()) {
             (Some(first), Some(second)) => Err(self.problem(ColumnProblem::Ambiguous {
@@ -347,7 +347,7 @@ impl Names<'_> {
         }
         let name = |column: usize| self.columns[column].0;
         let kind = |column: usize| self.columns[column].1;
-        let may_be_list = |&column: &usize| kind(column) != Kind::Text || name(column) == LISTS[0];
+        let may_be_list = |&column: &usize| kind(column) != ColumnKind::Text || name(column) == LISTS[0];
         let by_name = LISTS.iter().filter_map(|list| self.find_any_case(list));
         if let Some(list) = by_name.filter(|column| rest.contains(column)).find(may_be_list) {
             return Ok((FeatureColumns::List(list), Vec::new()));
@@ -355,7 +355,7 @@ impl Names<'_> {
         let lists: Vec<usize> = rest
             .iter()
             .copied()
-            .filter(|&column| kind(column) == Kind::List)
+            .filter(|&column| kind(column) == ColumnKind::List)
             .collect();
         if let [list] = lists[..] {
             return Ok((FeatureColumns::List(list), Vec::new()));
@@ -375,14 +375,14 @@ impl Names<'_> {
     }
 
     fn no_features(&self, rest: &[usize]) -> ColumnProblem {
-        let of_kind = |wanted: fn(Kind) -> bool| {
+        let of_kind = |wanted: fn(ColumnKind) -> bool| {
             let columns = rest.iter().filter(move |&&column| wanted(self.columns[column].1));
             columns
                 .map(|&column| self.columns[column].0.to_owned())
                 .collect::<Vec<_>>()
         };
-        let numbers = of_kind(|kind| matches!(kind, Kind::Number | Kind::List));
-        let texts = of_kind(|kind| kind == Kind::Text);
+        let numbers = of_kind(|kind| matches!(kind, ColumnKind::Number | ColumnKind::List));
+        let texts = of_kind(|kind| kind == ColumnKind::Text);
         let text = texts.iter().find(|name| *name == BESIDE[0]).or(texts.first());
         match text {
             Some(text) if numbers.is_empty() => ColumnProblem::Texts {
@@ -432,7 +432,7 @@ impl Names<'_> {
             let (name, kind) = self.columns[column];
             let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
             if let Ok(number) = name[stem.len()..].parse()
-                && kind != Kind::List
+                && kind != ColumnKind::List
             {
                 by_stem.entry(stem).or_default().entry(number).or_default().push(column);
             }
@@ -462,7 +462,7 @@ fn said(columns: &[Named], left_out: impl IntoIterator<Item = usize>) -> Vec<Str
 
 /// The error for a column that was named and is not there.
 pub(crate) fn missing<'a>(
-    origin: &Origin,
+    origin: &FileOrigin,
     role: ColumnRole,
     name: &str,
     present: impl Iterator<Item = &'a String>,

@@ -6,15 +6,15 @@ use std::io::{self, BufRead, Cursor, Read};
 
 use csv::{Reader, ReaderBuilder, StringRecord, Terminator};
 
-use super::columns::{Columns, FeatureColumns, Kind, Named, TableOptions};
+use super::columns::{ColumnKind, Columns, FeatureColumns, Named, TableOptions};
 use super::encoder;
 use super::format::TableFormat;
 use super::label;
 use super::limits::{MAX_FEATURES, MAX_ROW_BYTES, too_long};
-use super::rows::{Row, RowBlocks, Rows};
-use super::source::{Origin, Source};
-use super::text::{self, ByLine, Text, has_line};
-use crate::error::{DataError, Place};
+use super::rows::{Row, RowBlocks, RowReader};
+use super::source::{FileOrigin, TableSource};
+use super::text::{self, LineReader, Text, has_line};
+use crate::error::{DataError, FilePosition};
 
 const HEADER_NEEDED: &str =
     "the first line must name the columns, for example \"id,label,f0,f1\" or \"id,label,embedding\"";
@@ -25,23 +25,27 @@ pub(super) fn delimiter(format: TableFormat) -> Option<u8> {
 }
 
 /// The columns of a file with what is in them in its first row.
-pub(super) fn columns_of(origin: &Origin, format: TableFormat) -> Result<Vec<(String, Kind)>, DataError> {
+pub(super) fn columns_of(origin: &FileOrigin, format: TableFormat) -> Result<Vec<(String, ColumnKind)>, DataError> {
     let mut records = Records::sniffed(origin.clone(), text::open(origin)?, delimiter(format), MAX_ROW_BYTES)?;
     records.read()?;
     let names: Vec<String> = records.record.iter().map(|name| name.trim().to_owned()).collect();
     records.record.clear();
     records.read()?;
-    let kinds: Vec<Kind> = kinds(&names, &records).into_iter().map(|(_, kind)| kind).collect();
+    let kinds: Vec<ColumnKind> = kinds(&names, &records).into_iter().map(|(_, kind)| kind).collect();
     Ok(names.into_iter().zip(kinds).collect())
 }
 
 /// Opens a file of values.
-pub(super) fn open(origin: Origin, format: TableFormat, options: &TableOptions) -> Result<Box<dyn Source>, DataError> {
+pub(super) fn open(
+    origin: FileOrigin,
+    format: TableFormat,
+    options: &TableOptions,
+) -> Result<Box<dyn TableSource>, DataError> {
     let mut records = Records::sniffed(origin.clone(), text::open(&origin)?, delimiter(format), MAX_ROW_BYTES)?;
     let Some(line) = records.read()? else {
         return Err(DataError::NoRows { path: origin.path });
     };
-    let place = Place::Line(line);
+    let place = FilePosition::Line(line);
     let names = header(&origin, place, &records.record)?;
     let Some(first) = records.read()? else {
         return Err(DataError::NoRows { path: origin.path });
@@ -74,7 +78,7 @@ pub(super) fn open(origin: Origin, format: TableFormat, options: &TableOptions) 
 }
 
 /// The names of the columns.
-fn header(origin: &Origin, place: Place, header: &StringRecord) -> Result<Vec<String>, DataError> {
+fn header(origin: &FileOrigin, place: FilePosition, header: &StringRecord) -> Result<Vec<String>, DataError> {
     if header.len() > MAX_FEATURES {
         let problem = format!("{} columns; a row has at most {MAX_FEATURES} features", header.len());
         return Err(origin.row(place, problem));
@@ -95,7 +99,7 @@ fn kinds<'a, R: Read>(names: &'a [String], records: &Records<R>) -> Vec<Named<'a
         records
             .record
             .get(column)
-            .map_or(Kind::Other, |cell| kind(cell, records.decimal))
+            .map_or(ColumnKind::Other, |cell| kind(cell, records.decimal))
     };
     names
         .iter()
@@ -104,15 +108,15 @@ fn kinds<'a, R: Read>(names: &'a [String], records: &Records<R>) -> Vec<Named<'a
         .collect()
 }
 
-fn kind(cell: &str, decimal: Decimal) -> Kind {
+fn kind(cell: &str, decimal: DecimalMark) -> ColumnKind {
     let mut numbers = list(cell).map(|number| decimal.parse(number).is_some());
     match (cell.trim(), numbers.next(), numbers.next()) {
-        ("", ..) => Kind::Other,
-        (cell, ..) if decimal.parse(cell).is_some() => Kind::Number,
-        (cell, ..) if cell.starts_with('[') => Kind::List,
+        ("", ..) => ColumnKind::Other,
+        (cell, ..) if decimal.parse(cell).is_some() => ColumnKind::Number,
+        (cell, ..) if cell.starts_with('[') => ColumnKind::List,
         // Several numbers are a list only in a column that is called so.
-        (_, Some(true), Some(true)) if numbers.all(|is_number| is_number) => Kind::Other,
-        _ => Kind::Text,
+        (_, Some(true), Some(true)) if numbers.all(|is_number| is_number) => ColumnKind::Other,
+        _ => ColumnKind::Text,
     }
 }
 
@@ -126,33 +130,33 @@ fn list(cell: &str) -> impl Iterator<Item = &str> {
 
 /// What stands before the decimals of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Decimal {
+pub(crate) enum DecimalMark {
     Point,
     /// A comma too, where nothing else is one.
     Comma,
 }
 
-impl Decimal {
+impl DecimalMark {
     fn parse(self, cell: &str) -> Option<f32> {
         let cell = cell.trim();
         match cell.parse() {
             Ok(number) => Some(number),
-            Err(_) if self == Decimal::Comma && !cell.contains('.') => cell.replacen(',', ".", 1).parse().ok(),
+            Err(_) if self == DecimalMark::Comma && !cell.contains('.') => cell.replacen(',', ".", 1).parse().ok(),
             Err(_) => None,
         }
     }
 }
 
 struct CsvRows {
-    origin: Origin,
-    records: Records<ByLine<io::Chain<Cursor<Vec<u8>>, Text>>>,
+    origin: FileOrigin,
+    records: Records<LineReader<io::Chain<Cursor<Vec<u8>>, Text>>>,
     /// The line of the first row, which was read to see what is in the columns.
     first: Option<u64>,
     columns: Columns,
     names: Vec<String>,
 }
 
-impl Rows for CsvRows {
+impl RowReader for CsvRows {
     fn next_row(&mut self, values: &mut Vec<f32>) -> Result<Option<Row>, DataError> {
         let line = match self.first.take() {
             Some(line) => line,
@@ -162,7 +166,7 @@ impl Rows for CsvRows {
             },
         };
         let (record, columns) = (&self.records.record, &self.columns);
-        let refuse = |problem: String| self.origin.row(Place::Line(line), problem);
+        let refuse = |problem: String| self.origin.row(FilePosition::Line(line), problem);
         if record.len() != self.names.len() {
             return Err(refuse(wrong_cells(record.len(), self.names.len())));
         }
@@ -247,19 +251,24 @@ fn delimiter_of(header: &[u8]) -> u8 {
 /// carriage return. So records here end with the line feed alone, and the lines are told from what was read; a carriage
 /// return before it is left at the end of the last cell.
 pub(crate) struct Records<R> {
-    origin: Origin,
-    reader: Reader<Limited<R>>,
+    origin: FileOrigin,
+    reader: Reader<LimitedReader<R>>,
     /// Bytes that a record may take.
     limit: u64,
     /// How its numbers are written.
-    decimal: Decimal,
+    decimal: DecimalMark,
     /// The record read last.
     pub(crate) record: StringRecord,
 }
 
-impl<R: BufRead> Records<ByLine<io::Chain<Cursor<Vec<u8>>, R>>> {
+impl<R: BufRead> Records<LineReader<io::Chain<Cursor<Vec<u8>>, R>>> {
     /// Records with this between their cells, or with what the first line has between its names.
-    pub(crate) fn sniffed(origin: Origin, mut from: R, delimiter: Option<u8>, limit: u64) -> Result<Self, DataError> {
+    pub(crate) fn sniffed(
+        origin: FileOrigin,
+        mut from: R,
+        delimiter: Option<u8>,
+        limit: u64,
+    ) -> Result<Self, DataError> {
         let mut start = Vec::new();
         while start.iter().all(u8::is_ascii_whitespace) && (start.len() as u64) < limit {
             let line = from.by_ref().take(limit).read_until(b'\n', &mut start);
@@ -270,7 +279,7 @@ impl<R: BufRead> Records<ByLine<io::Chain<Cursor<Vec<u8>>, R>>> {
         let delimiter = delimiter.unwrap_or_else(|| delimiter_of(&start));
         Ok(Self::new(
             origin,
-            ByLine(Cursor::new(start).chain(from)),
+            LineReader(Cursor::new(start).chain(from)),
             delimiter,
             limit,
         ))
@@ -278,8 +287,8 @@ impl<R: BufRead> Records<ByLine<io::Chain<Cursor<Vec<u8>>, R>>> {
 }
 
 impl<R: Read> Records<R> {
-    fn new(origin: Origin, from: R, delimiter: u8, limit: u64) -> Self {
-        let limited = Limited {
+    fn new(origin: FileOrigin, from: R, delimiter: u8, limit: u64) -> Self {
+        let limited = LimitedReader {
             inner: from,
             allowed: limit,
             given: 0,
@@ -296,8 +305,8 @@ impl<R: Read> Records<R> {
             reader: builder.from_reader(limited),
             limit,
             decimal: match delimiter {
-                b',' => Decimal::Point,
-                _ => Decimal::Comma,
+                b',' => DecimalMark::Point,
+                _ => DecimalMark::Comma,
             },
             record: StringRecord::new(),
         }
@@ -338,7 +347,7 @@ impl<R: Read> Records<R> {
                 let line = line.max(before);
                 // The reader below counts what it gives into a buffer, which may hold more than one record.
                 if self.record.as_slice().len() as u64 > self.limit {
-                    return Err(self.origin.row(Place::Line(line), too_long(self.limit)));
+                    return Err(self.origin.row(FilePosition::Line(line), too_long(self.limit)));
                 }
                 return Ok(Some(line));
             }
@@ -348,15 +357,15 @@ impl<R: Read> Records<R> {
     fn refuse(&self, error: csv::Error, before: u64) -> DataError {
         match error.into_kind() {
             csv::ErrorKind::Io(e) if e.kind() == io::ErrorKind::FileTooLarge => {
-                self.origin.row(Place::Line(before), too_long(self.limit))
+                self.origin.row(FilePosition::Line(before), too_long(self.limit))
             }
             csv::ErrorKind::Io(e) => self.origin.io(e),
             csv::ErrorKind::Utf8 { .. } => self
                 .origin
-                .row(Place::Line(before), "not UTF-8 text; save the file as UTF-8"),
+                .row(FilePosition::Line(before), "not UTF-8 text; save the file as UTF-8"),
             _ => self
                 .origin
-                .row(Place::Line(before), "not readable as CSV; check the quotes"),
+                .row(FilePosition::Line(before), "not readable as CSV; check the quotes"),
         }
     }
 }
@@ -371,7 +380,7 @@ fn shortened(cell: &str) -> String {
 }
 
 /// A reader that fails once it has given as much as is allowed.
-struct Limited<R> {
+struct LimitedReader<R> {
     inner: R,
     allowed: u64,
     /// Bytes given in all.
@@ -380,7 +389,7 @@ struct Limited<R> {
     last: u8,
 }
 
-impl<R: Read> Read for Limited<R> {
+impl<R: Read> Read for LimitedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.allowed == 0 {
             return Err(io::ErrorKind::FileTooLarge.into());

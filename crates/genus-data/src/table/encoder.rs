@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::source::Origin;
-use crate::error::{DataError, Place};
+use super::source::FileOrigin;
+use crate::error::{DataError, FilePosition};
 
 /// The mark that a text means; an empty one says nothing.
 pub(super) fn from_text(text: String) -> Option<String> {
@@ -11,7 +11,12 @@ pub(super) fn from_text(text: String) -> Option<String> {
 }
 
 /// Compares a row's mark with that of the rows before it.
-pub(super) fn agree(origin: &Origin, place: Place, before: Option<&str>, this: Option<&str>) -> Result<(), DataError> {
+pub(super) fn agree(
+    origin: &FileOrigin,
+    place: FilePosition,
+    before: Option<&str>,
+    this: Option<&str>,
+) -> Result<(), DataError> {
     if before == this {
         return Ok(());
     }

@@ -8,23 +8,23 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use serde_json::Value;
 
 use super::batch::Cell;
-use super::columns::{self, ColumnRole, Columns, FeatureColumns, Kind, TableOptions};
+use super::columns::{self, ColumnKind, ColumnRole, Columns, FeatureColumns, TableOptions};
 use super::encoder;
 use super::label;
 use super::limits::MAX_ROW_BYTES;
 use super::lines::Lines;
-use super::rows::{Row, RowBlocks, Rows};
-use super::source::{Origin, Source};
+use super::rows::{Row, RowBlocks, RowReader};
+use super::source::{FileOrigin, TableSource};
 use super::text::{self, Text, has_line};
-use crate::error::{DataError, Place};
+use crate::error::{DataError, FilePosition};
 
 /// Opens a `.jsonl` file.
-pub(super) fn open(origin: Origin, options: &TableOptions) -> Result<Box<dyn Source>, DataError> {
+pub(super) fn open(origin: FileOrigin, options: &TableOptions) -> Result<Box<dyn TableSource>, DataError> {
     let mut lines = Lines::new(origin.clone(), text::open(&origin)?, b'\n', MAX_ROW_BYTES);
     if !lines.read_filled()? {
         return Err(DataError::NoRows { path: origin.path });
     }
-    let names = Names::of(&origin, &lines, options)?;
+    let names = ObjectNames::of(&origin, &lines, options)?;
     RowBlocks::open(
         origin.clone(),
         JsonRows {
@@ -42,12 +42,12 @@ const EXAMPLE: &str = r#"{"id": "a", "label": "cat", "embedding": [0.1, 0.2]}"#;
 pub(crate) type Object = serde_json::Map<String, Value>;
 
 /// What stands under a name.
-pub(crate) fn kind(value: &Value) -> Kind {
+pub(crate) fn kind(value: &Value) -> ColumnKind {
     match value {
-        Value::Number(_) => Kind::Number,
-        Value::Array(values) if values.iter().all(Value::is_number) => Kind::List,
-        Value::String(_) => Kind::Text,
-        _ => Kind::Other,
+        Value::Number(_) => ColumnKind::Number,
+        Value::Array(values) if values.iter().all(Value::is_number) => ColumnKind::List,
+        Value::String(_) => ColumnKind::Text,
+        _ => ColumnKind::Other,
     }
 }
 
@@ -106,11 +106,11 @@ impl Key {
 }
 
 /// What the names of the objects mean.
-struct Names {
+struct ObjectNames {
     options: TableOptions,
     /// What stood under each of them when it was met first.
-    kinds: BTreeMap<String, Kind>,
-    meanings: HashMap<String, Meaning>,
+    kinds: BTreeMap<String, ColumnKind>,
+    meanings: HashMap<String, FieldRole>,
     /// How many names have a feature each; `None` when there is one with a list.
     wide: Option<usize>,
     /// The names of these features.
@@ -123,7 +123,7 @@ struct Names {
 }
 
 #[derive(Clone, Copy)]
-enum Meaning {
+enum FieldRole {
     Id,
     Label,
     Encoder,
@@ -132,11 +132,11 @@ enum Meaning {
     Feature(usize),
 }
 
-impl Names {
+impl ObjectNames {
     /// The names of the line that was read last.
-    fn of(origin: &Origin, lines: &Lines<Text>, options: &TableOptions) -> Result<Self, DataError> {
+    fn of(origin: &FileOrigin, lines: &Lines<Text>, options: &TableOptions) -> Result<Self, DataError> {
         let object: Object = serde_json::from_slice(&lines.text)
-            .map_err(|e| origin.row(Place::Line(lines.line), problem(&e, EXAMPLE)))?;
+            .map_err(|e| origin.row(FilePosition::Line(lines.line), problem(&e, EXAMPLE)))?;
         let mut names = Self {
             // Others may have what this one has not.
             options: TableOptions {
@@ -156,18 +156,18 @@ impl Names {
     }
 
     /// Finds out what the names mean that were met so far.
-    fn settle(&mut self, origin: &Origin) -> Result<(), DataError> {
+    fn settle(&mut self, origin: &FileOrigin) -> Result<(), DataError> {
         let named: Vec<_> = self.kinds.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
         let mut columns = Columns::of(origin, &named, &self.options)?;
         if self.needs_label {
             columns.look_for_labels(&named);
         }
-        let features: Vec<(usize, Meaning)> = match &columns.features {
-            FeatureColumns::List(list) => vec![(*list, Meaning::List)],
+        let features: Vec<(usize, FieldRole)> = match &columns.features {
+            FeatureColumns::List(list) => vec![(*list, FieldRole::List)],
             FeatureColumns::Wide(features) => {
                 let numbered = features.iter().enumerate();
                 numbered
-                    .map(|(number, &column)| (column, Meaning::Feature(number)))
+                    .map(|(number, &column)| (column, FieldRole::Feature(number)))
                     .collect()
             }
         };
@@ -177,9 +177,9 @@ impl Names {
         };
         self.features = features.iter().map(|&(column, _)| named[column].0.to_owned()).collect();
         let others = [
-            (columns.id, Meaning::Id),
-            (columns.label, Meaning::Label),
-            (columns.encoder, Meaning::Encoder),
+            (columns.id, FieldRole::Id),
+            (columns.label, FieldRole::Label),
+            (columns.encoder, FieldRole::Encoder),
         ];
         let others = others
             .into_iter()
@@ -201,7 +201,7 @@ impl Names {
 
 /// A row as it stands in a line.
 #[derive(Default)]
-struct Parsed {
+struct ParsedRow {
     id: Option<Key>,
     label: Option<Key>,
     encoder: Option<String>,
@@ -211,28 +211,28 @@ struct Parsed {
 
 /// Reads an object, its features appended to `values`.
 struct ObjectSeed<'a> {
-    names: &'a Names,
+    names: &'a ObjectNames,
     values: &'a mut Vec<f32>,
 }
 
 impl<'de> DeserializeSeed<'de> for ObjectSeed<'_> {
-    type Value = Parsed;
+    type Value = ParsedRow;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Parsed, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<ParsedRow, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
 impl<'de> Visitor<'de> for ObjectSeed<'_> {
-    type Value = Parsed;
+    type Value = ParsedRow;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parsed, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ParsedRow, A::Error> {
         let Self { names, values } = self;
-        let mut row = Parsed::default();
+        let mut row = ParsedRow::default();
         let start = values.len();
         values.resize(start + names.wide.unwrap_or(0), f32::NAN);
         let mut given = vec![false; names.wide.unwrap_or(1)];
@@ -243,16 +243,16 @@ impl<'de> Visitor<'de> for ObjectSeed<'_> {
         })? {
             match meaning {
                 None => drop(map.next_value::<IgnoredAny>()?),
-                Some(Meaning::Id) => row.id = map.next_value()?,
-                Some(Meaning::Label) => row.label = map.next_value()?,
-                Some(Meaning::Encoder) => row.encoder = map.next_value()?,
-                Some(Meaning::List) => {
-                    map.next_value_seed(Numbers(values))?;
+                Some(FieldRole::Id) => row.id = map.next_value()?,
+                Some(FieldRole::Label) => row.label = map.next_value()?,
+                Some(FieldRole::Encoder) => row.encoder = map.next_value()?,
+                Some(FieldRole::List) => {
+                    map.next_value_seed(NumberSeed(values))?;
                     if std::mem::replace(&mut given[0], true) {
                         return Err(A::Error::custom("the features are there twice"));
                     }
                 }
-                Some(Meaning::Feature(number)) => {
+                Some(FieldRole::Feature(number)) => {
                     // Wide enough for a number that no f32 holds: it becomes infinite and is then refused by its feature.
                     values[start + number] = map.next_value::<f64>()? as f32;
                     given[number] = true;
@@ -270,12 +270,12 @@ impl<'de> Visitor<'de> for ObjectSeed<'_> {
 
 /// Looks a name up.
 struct NameSeed<'a> {
-    names: &'a Names,
+    names: &'a ObjectNames,
     unmet: &'a mut Vec<String>,
 }
 
 impl<'de> DeserializeSeed<'de> for NameSeed<'_> {
-    type Value = Option<Meaning>;
+    type Value = Option<FieldRole>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
@@ -283,7 +283,7 @@ impl<'de> DeserializeSeed<'de> for NameSeed<'_> {
 }
 
 impl Visitor<'_> for NameSeed<'_> {
-    type Value = Option<Meaning>;
+    type Value = Option<FieldRole>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a name")
@@ -299,9 +299,9 @@ impl Visitor<'_> for NameSeed<'_> {
 }
 
 /// Appends a list of numbers, or one number.
-struct Numbers<'a>(&'a mut Vec<f32>);
+struct NumberSeed<'a>(&'a mut Vec<f32>);
 
-impl<'de> DeserializeSeed<'de> for Numbers<'_> {
+impl<'de> DeserializeSeed<'de> for NumberSeed<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -309,7 +309,7 @@ impl<'de> DeserializeSeed<'de> for Numbers<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Numbers<'_> {
+impl<'de> Visitor<'de> for NumberSeed<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -338,15 +338,15 @@ impl<'de> Visitor<'de> for Numbers<'_> {
 }
 
 struct JsonRows {
-    origin: Origin,
+    origin: FileOrigin,
     lines: Lines<Text>,
     /// Whether the line that was read to learn the names is still to be given.
     is_first: bool,
-    names: Names,
+    names: ObjectNames,
 }
 
 impl JsonRows {
-    fn parse(&self, values: &mut Vec<f32>) -> Result<Parsed, DataError> {
+    fn parse(&self, values: &mut Vec<f32>) -> Result<ParsedRow, DataError> {
         let mut deserializer = serde_json::Deserializer::from_slice(&self.lines.text);
         let seed = ObjectSeed {
             names: &self.names,
@@ -354,11 +354,14 @@ impl JsonRows {
         };
         let parsed = seed.deserialize(&mut deserializer);
         let parsed = parsed.and_then(|row| deserializer.end().map(|()| row));
-        parsed.map_err(|e| self.origin.row(Place::Line(self.lines.line), problem(&e, EXAMPLE)))
+        parsed.map_err(|e| {
+            self.origin
+                .row(FilePosition::Line(self.lines.line), problem(&e, EXAMPLE))
+        })
     }
 }
 
-impl Rows for JsonRows {
+impl RowReader for JsonRows {
     fn next_row(&mut self, values: &mut Vec<f32>) -> Result<Option<Row>, DataError> {
         if !std::mem::take(&mut self.is_first) && !self.lines.read_filled()? {
             if let Some(label) = self.names.options.label.as_deref().filter(|_| !self.names.label_found) {
@@ -374,7 +377,7 @@ impl Rows for JsonRows {
         let start = values.len();
         let mut row = self.parse(values)?;
         if !row.unmet.is_empty() {
-            let unmet = row.unmet.into_iter().map(|name| (name, Kind::Other));
+            let unmet = row.unmet.into_iter().map(|name| (name, ColumnKind::Other));
             self.names.kinds.extend(unmet);
             self.names.settle(&self.origin)?;
             values.truncate(start);

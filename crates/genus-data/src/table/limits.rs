@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::source::Origin;
+use super::source::FileOrigin;
 use crate::error::DataError;
 
 /// Bytes that one row of a text may take; more is taken for a file of another kind rather than read into memory.
@@ -42,7 +42,7 @@ pub(crate) fn too_long(limit: u64) -> String {
 }
 
 /// Fails for a row of too many features.
-pub(super) fn check_features(origin: &Origin, count: u64) -> Result<(), DataError> {
+pub(super) fn check_features(origin: &FileOrigin, count: u64) -> Result<(), DataError> {
     match count > MAX_FEATURES as u64 {
         true => Err(origin.malformed(format!(
             "its rows have {count} values each; a row has at most {MAX_FEATURES} features"
@@ -53,14 +53,14 @@ pub(super) fn check_features(origin: &Origin, count: u64) -> Result<(), DataErro
 
 /// What a file has become in memory so far, beside what it may become.
 #[derive(Clone, Copy)]
-pub(super) struct Growth {
+pub(super) struct MemoryGrowth {
     length: u64,
     bytes: u64,
 }
 
-impl Growth {
+impl MemoryGrowth {
     /// Nothing yet of a file.
-    pub(super) fn of(origin: &Origin) -> Self {
+    pub(super) fn of(origin: &FileOrigin) -> Self {
         let length = match origin.is_standard_input() {
             // What comes without an end is not packed, and not kept either.
             true => u64::MAX,
@@ -70,21 +70,21 @@ impl Growth {
     }
 
     /// Adds so many numbers of 32 bits.
-    pub(super) fn add_values(&mut self, origin: &Origin, count: u64) -> Result<(), DataError> {
+    pub(super) fn add_values(&mut self, origin: &FileOrigin, count: u64) -> Result<(), DataError> {
         self.add_bytes(origin, count.saturating_mul(4))
     }
 
     /// Adds texts.
     pub(super) fn add_texts<'a>(
         &mut self,
-        origin: &Origin,
+        origin: &FileOrigin,
         texts: impl IntoIterator<Item = &'a str>,
     ) -> Result<(), DataError> {
         self.add_bytes(origin, texts.into_iter().map(kept).fold(0, u64::saturating_add))
     }
 
     /// Adds bytes.
-    pub(super) fn add_bytes(&mut self, origin: &Origin, bytes: u64) -> Result<(), DataError> {
+    pub(super) fn add_bytes(&mut self, origin: &FileOrigin, bytes: u64) -> Result<(), DataError> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes <= most_unpacked(self.length) {
             return Ok(());
@@ -111,8 +111,8 @@ mod tests {
 
     #[test]
     fn a_table_grows_by_a_gibibyte_or_by_its_size_many_times() {
-        let origin = Origin::new(Path::new("table.parquet"));
-        let of = |length| Growth { length, bytes: 0 };
+        let origin = FileOrigin::new(Path::new("table.parquet"));
+        let of = |length| MemoryGrowth { length, bytes: 0 };
         let gibibyte = 1 << 28;
         assert!(of(10).add_values(&origin, gibibyte).is_ok());
         let said = of(10).add_values(&origin, gibibyte + 1).unwrap_err().to_string();

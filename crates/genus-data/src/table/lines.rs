@@ -3,14 +3,14 @@
 use std::io::{BufRead, Read};
 
 use super::limits::too_long;
-use super::source::Origin;
-use crate::error::{DataError, Place};
+use super::source::FileOrigin;
+use crate::error::{DataError, FilePosition};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads line after line into one buffer.
 pub(crate) struct Lines<R> {
-    origin: Origin,
+    origin: FileOrigin,
     reader: R,
     /// What a line ends with.
     separator: u8,
@@ -23,7 +23,7 @@ pub(crate) struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    pub(crate) fn new(origin: Origin, reader: R, separator: u8, limit: u64) -> Self {
+    pub(crate) fn new(origin: FileOrigin, reader: R, separator: u8, limit: u64) -> Self {
         Self {
             origin,
             reader,
@@ -48,7 +48,7 @@ impl<R: BufRead> Lines<R> {
             .read_until(self.separator, &mut self.text)
             .map_err(|e| self.origin.io(e))?;
         if count as u64 == self.limit && self.text.last() != Some(&self.separator) {
-            return Err(self.origin.row(Place::Line(self.line), too_long(self.limit)));
+            return Err(self.origin.row(FilePosition::Line(self.line), too_long(self.limit)));
         }
         if self.line == 1 && self.text.starts_with(BOM) {
             self.text.drain(..BOM.len());

@@ -3,26 +3,26 @@
 use std::fs::File;
 use std::io::{BufReader, Read};
 
-use super::arrays::{Arrays, Beside, Column, Matrix, byte_length, matrix_shape, stream_error};
+use super::arrays::{Arrays, Column, Matrix, SideColumns, byte_length, matrix_shape, stream_error};
 use super::element::{Element, Number};
 use super::limits::{MAX_COLUMN, MAX_TEXT, kept};
-use super::source::{Origin, Source};
-use crate::error::{DataError, Place};
+use super::source::{FileOrigin, TableSource};
+use crate::error::{DataError, FilePosition};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// NumPy itself refuses headers beyond 10,000 bytes.
 const MAX_HEADER: usize = 1 << 16;
 
 /// Opens a `.npy` file: features only.
-pub(super) fn open(origin: Origin, mut file: File) -> Result<Box<dyn Source>, DataError> {
+pub(super) fn open(origin: FileOrigin, mut file: File) -> Result<Box<dyn TableSource>, DataError> {
     let length = file.metadata().map_err(|e| origin.io(e))?.len();
-    let header = Header::read(&origin, "the file", &mut file, length)?;
+    let header = NpyHeader::read(&origin, "the file", &mut file, length)?;
     let matrix = header.into_matrix(&origin, "the array", Box::new(file))?;
-    Arrays::open(origin, matrix, Beside::default())
+    Arrays::open(origin, matrix, SideColumns::default())
 }
 
 /// The head of an array.
-pub(super) struct Header {
+pub(super) struct NpyHeader {
     descr: String,
     columns_first: bool,
     pub(super) shape: Vec<u64>,
@@ -30,9 +30,9 @@ pub(super) struct Header {
     data_length: u64,
 }
 
-impl Header {
+impl NpyHeader {
     /// Reads the head of an array that takes `length` bytes with its head; `what` names it in errors.
-    pub(super) fn read(origin: &Origin, what: &str, from: &mut impl Read, length: u64) -> Result<Self, DataError> {
+    pub(super) fn read(origin: &FileOrigin, what: &str, from: &mut impl Read, length: u64) -> Result<Self, DataError> {
         let damaged = |problem: &str| {
             origin.malformed(format!(
                 "{what} is not a NumPy array: {problem}; write it again with numpy.save or numpy.savez"
@@ -71,7 +71,7 @@ impl Header {
     /// The features, whose bytes come next from the stream.
     pub(super) fn into_matrix(
         self,
-        origin: &Origin,
+        origin: &FileOrigin,
         what: &str,
         bytes: Box<dyn Read + Send>,
     ) -> Result<Matrix, DataError> {
@@ -98,7 +98,12 @@ impl Header {
     }
 
     /// Reads a one-dimensional array of integers or texts, whose bytes come next from the stream.
-    pub(super) fn read_column(self, origin: &Origin, name: &str, from: &mut impl Read) -> Result<Column, DataError> {
+    pub(super) fn read_column(
+        self,
+        origin: &FileOrigin,
+        name: &str,
+        from: &mut impl Read,
+    ) -> Result<Column, DataError> {
         let what = format!("\"{name}\"");
         let text = TextType::of(&self.descr);
         let size = match (&text, element(&self.descr)) {
@@ -152,7 +157,7 @@ impl Header {
     }
 
     /// Compares the declared length with the real one, before anything is allocated by it.
-    fn check_length(&self, origin: &Origin, what: &str, element_size: usize) -> Result<u64, DataError> {
+    fn check_length(&self, origin: &FileOrigin, what: &str, element_size: usize) -> Result<u64, DataError> {
         match byte_length(&self.shape, element_size) {
             Some(length) if length == self.data_length => Ok(length),
             length => Err(origin.malformed(format!(
@@ -171,7 +176,7 @@ impl Header {
     }
 }
 
-fn object_array(origin: &Origin, what: &str) -> DataError {
+fn object_array(origin: &FileOrigin, what: &str) -> DataError {
     origin.malformed(format!(
         "{what} is an array of Python objects, which only Python can read; save it with a plain type, as \
          .astype(\"float32\") or .astype(str)"
@@ -203,7 +208,7 @@ fn element(descr: &str) -> Option<Element> {
 
 /// Reads texts one by one: padding of many gigabytes compresses to nothing, and is not to be kept.
 fn read_texts(
-    origin: &Origin,
+    origin: &FileOrigin,
     what: &str,
     text: &TextType,
     length: u64,
@@ -225,7 +230,7 @@ fn read_texts(
         bytes.read_exact(&mut buffer).map_err(|e| stream_error(origin, e))?;
         let found = text.decode(&buffer).ok_or_else(|| {
             let problem = format!("the text in {what} is not Unicode; save it as UTF-8");
-            origin.row(Place::Row(row), problem)
+            origin.row(FilePosition::Row(row), problem)
         })?;
         total += kept(&found);
         if total > MAX_COLUMN {
@@ -233,7 +238,7 @@ fn read_texts(
                 "the texts in {what} take more than {} MiB, the most of a column",
                 MAX_COLUMN >> 20
             );
-            return Err(origin.row(Place::Row(row), problem));
+            return Err(origin.row(FilePosition::Row(row), problem));
         }
         texts.push(found);
     }

@@ -5,16 +5,16 @@ use std::fs::File;
 use genus_files::FormatError;
 use genus_files::archive::{Directory, EntryReader};
 
-use super::arrays::{Arrangement, Arrays, Beside, CLASSES, Column, ENCODER, column_shape};
+use super::arrays::{Arrangement, Arrays, CLASSES, Column, ENCODER, SideColumns, column_shape};
 use super::columns::TableOptions;
 use super::encoder;
-use super::npy::Header;
-use super::source::{Origin, Source};
+use super::npy::NpyHeader;
+use super::source::{FileOrigin, TableSource};
 use crate::error::DataError;
 
 /// Opens an `.npz` file: features and, where it has them, labels, class names and ids.
-pub(super) fn open(origin: Origin, file: File, options: &TableOptions) -> Result<Box<dyn Source>, DataError> {
-    let archive = Archive::open(origin, file)?;
+pub(super) fn open(origin: FileOrigin, file: File, options: &TableOptions) -> Result<Box<dyn TableSource>, DataError> {
+    let archive = NpzArchive::open(origin, file)?;
     let names = archive.names();
     let arrays = Arrangement::of(&archive.origin, "array", &names, options)?;
     let x = &arrays.features;
@@ -34,7 +34,7 @@ pub(super) fn open(origin: Origin, file: File, options: &TableOptions) -> Result
     } else {
         None
     };
-    let beside = Beside {
+    let beside = SideColumns {
         ids,
         labels,
         classes,
@@ -43,13 +43,13 @@ pub(super) fn open(origin: Origin, file: File, options: &TableOptions) -> Result
     Arrays::open(archive.origin, matrix, beside)
 }
 
-struct Archive {
-    origin: Origin,
+struct NpzArchive {
+    origin: FileOrigin,
     directory: Directory,
 }
 
-impl Archive {
-    fn open(origin: Origin, file: File) -> Result<Self, DataError> {
+impl NpzArchive {
+    fn open(origin: FileOrigin, file: File) -> Result<Self, DataError> {
         let directory = Directory::read(file).map_err(|e| {
             origin.format(e, |problem| {
                 format!("not a readable .npz file ({problem}); it was cut off or is damaged, write it again")
@@ -65,7 +65,7 @@ impl Archive {
     }
 
     /// The head of an array and the bytes that follow it, from a handle of their own.
-    fn array(&self, name: &str) -> Result<(Header, EntryReader<File>), DataError> {
+    fn array(&self, name: &str) -> Result<(NpyHeader, EntryReader<File>), DataError> {
         let origin = &self.origin;
         let damaged = |error: FormatError| {
             origin.format(error, |problem| {
@@ -75,7 +75,7 @@ impl Archive {
         let entry = self.directory.entry(&format!("{name}.npy")).map_err(damaged)?;
         let file = File::open(origin.file()).map_err(|e| origin.io(e))?;
         let mut bytes = entry.open(file).map_err(damaged)?;
-        let header = Header::read(origin, &format!("\"{name}\""), &mut bytes, entry.length())?;
+        let header = NpyHeader::read(origin, &format!("\"{name}\""), &mut bytes, entry.length())?;
         Ok((header, bytes))
     }
 

@@ -22,10 +22,10 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::errors::ParquetError;
 
-use super::batch::{self, Beside, Cell, ENCODER_KEY, caught};
+use super::batch::{self, Cell, ENCODER_KEY, SideColumnNames, caught};
 use super::columns::{Columns, FeatureColumns, TableOptions};
 use super::encoder;
-use super::source::{Block, Origin, Source};
+use super::source::{FileOrigin, RowBlock, TableSource};
 use crate::error::DataError;
 use lists::ListReader;
 use pages::PageReader;
@@ -33,7 +33,7 @@ use texts::TextReader;
 use wide::WideReader;
 
 /// Opens a `.parquet` file and decodes its first row, which tells the number of features.
-pub(super) fn open(origin: Origin, file: File, options: &TableOptions) -> Result<Box<dyn Source>, DataError> {
+pub(super) fn open(origin: FileOrigin, file: File, options: &TableOptions) -> Result<Box<dyn TableSource>, DataError> {
     let file_length = file.metadata().map_err(|e| origin.io(e))?.len();
     let input = Input::open(origin, &file)?;
     let rows = input.rows()?;
@@ -41,7 +41,7 @@ pub(super) fn open(origin: Origin, file: File, options: &TableOptions) -> Result
     let named = batch::named(&schema);
     let columns = Columns::of(&input.origin, &named, options)?;
     let in_metadata = input.encoder_in_metadata();
-    let mut beside = Beside::of(&columns, &named);
+    let mut beside = SideColumnNames::of(&columns, &named);
     let encoder = match (in_metadata, &beside.encoder) {
         (Some(encoder), _) => {
             beside.encoder = None;
@@ -51,9 +51,11 @@ pub(super) fn open(origin: Origin, file: File, options: &TableOptions) -> Result
         (None, None) => None,
     };
     let (dim, features) = match &columns.features {
-        FeatureColumns::List(list) if !is_list(schema.field(*list).data_type()) => Features::wide(&input, &[*list])?,
-        FeatureColumns::List(list) => Features::lists(&input, *list)?,
-        FeatureColumns::Wide(features) => Features::wide(&input, features)?,
+        FeatureColumns::List(list) if !is_list(schema.field(*list).data_type()) => {
+            FeatureReader::wide(&input, &[*list])?
+        }
+        FeatureColumns::List(list) => FeatureReader::lists(&input, *list)?,
+        FeatureColumns::Wide(features) => FeatureReader::wide(&input, features)?,
     };
     let names = match &columns.features {
         FeatureColumns::Wide(features) => features.iter().map(|&column| named[column].0.to_owned()).collect(),
@@ -82,7 +84,7 @@ fn is_list(data_type: &DataType) -> bool {
 }
 
 /// What the columns of a `.parquet` file are.
-pub(crate) fn schema(origin: &Origin) -> Result<SchemaRef, DataError> {
+pub(crate) fn schema(origin: &FileOrigin) -> Result<SchemaRef, DataError> {
     let file = File::open(origin.file()).map_err(|e| origin.io(e))?;
     let input = Input::open(origin.clone(), &file)?;
     Ok(input.metadata.schema().clone())
@@ -90,7 +92,7 @@ pub(crate) fn schema(origin: &Origin) -> Result<SchemaRef, DataError> {
 
 /// Reads columns of texts or integers row by row, with the row's number from zero.
 pub(crate) fn for_each_row(
-    origin: &Origin,
+    origin: &FileOrigin,
     columns: &[&str],
     each: &mut dyn FnMut(u64, Vec<Cell>) -> Result<bool, DataError>,
 ) -> Result<(), DataError> {
@@ -102,7 +104,7 @@ pub(crate) fn for_each_row(
 
 /// A file whose metadata are read.
 struct Input {
-    origin: Origin,
+    origin: FileOrigin,
     metadata: ArrowReaderMetadata,
     /// The columns without structure that every column is made of.
     leaves: Vec<Vec<usize>>,
@@ -111,7 +113,7 @@ struct Input {
 }
 
 impl Input {
-    fn open(origin: Origin, file: &File) -> Result<Self, DataError> {
+    fn open(origin: FileOrigin, file: &File) -> Result<Self, DataError> {
         let metadata = guarded(|| ArrowReaderMetadata::load(file, ArrowReaderOptions::new())).map_err(|e| {
             origin.malformed(format!(
                 "not a readable Parquet file ({e}); it was cut off or is damaged, write it again"
@@ -120,7 +122,7 @@ impl Input {
         Ok(Self::of(origin, metadata))
     }
 
-    fn of(origin: Origin, metadata: ArrowReaderMetadata) -> Self {
+    fn of(origin: FileOrigin, metadata: ArrowReaderMetadata) -> Self {
         let schema = metadata.metadata().file_metadata().schema_descr();
         let mut leaves = vec![Vec::new(); metadata.schema().fields().len()];
         for leaf in 0..schema.num_columns() {
@@ -186,7 +188,7 @@ impl Input {
     }
 
     /// A reader of some columns with a handle of its own, since readers of one handle would move each other's position.
-    fn reader(&self, columns: &[usize], rows: Batches) -> Result<ParquetRecordBatchReader, DataError> {
+    fn reader(&self, columns: &[usize], rows: RowBatches) -> Result<ParquetRecordBatchReader, DataError> {
         self.largest_page(columns)?;
         let file = File::open(self.origin.file()).map_err(|e| self.origin.io(e))?;
         let build = || {
@@ -218,7 +220,7 @@ impl Input {
 }
 
 /// Which rows a reader gives, and how many at a time.
-struct Batches {
+struct RowBatches {
     first: usize,
     size: usize,
     limit: Option<usize>,
@@ -237,7 +239,7 @@ struct ParquetRows {
     row: u64,
     file_length: u64,
     dim: usize,
-    features: Features,
+    features: FeatureReader,
     /// What the features are called, where they have a column each.
     names: Vec<String>,
     left_out: Vec<String>,
@@ -246,14 +248,14 @@ struct ParquetRows {
 }
 
 /// The ways to the features.
-enum Features {
+enum FeatureReader {
     /// Pages of the column of lists.
     Pages(usize, Box<PageReader>),
     Lists(ListReader),
     Wide(WideReader),
 }
 
-impl Features {
+impl FeatureReader {
     /// Those of a column of lists, and how many there are in a row.
     fn lists(input: &Input, column: usize) -> Result<(usize, Self), DataError> {
         let dim = ListReader::first_dim(input, column)?;
@@ -262,15 +264,15 @@ impl Features {
             _ => PageReader::open(input, column, dim),
         };
         let features = match pages {
-            Some(pages) => Features::Pages(column, Box::new(pages)),
-            None => Features::Lists(ListReader::open(input, column, dim, 0)?),
+            Some(pages) => FeatureReader::Pages(column, Box::new(pages)),
+            None => FeatureReader::Lists(ListReader::open(input, column, dim, 0)?),
         };
         Ok((dim, features))
     }
 
     /// Those of several columns.
     fn wide(input: &Input, columns: &[usize]) -> Result<(usize, Self), DataError> {
-        Ok((columns.len(), Features::Wide(WideReader::open(input, columns)?)))
+        Ok((columns.len(), FeatureReader::Wide(WideReader::open(input, columns)?)))
     }
 }
 
@@ -288,7 +290,7 @@ impl ParquetRows {
             .try_reserve_exact(usize::try_from(expected).unwrap_or(usize::MAX))
             .map_err(|_| too_large())?;
         let count = rows.checked_mul(self.dim).ok_or_else(too_large)?;
-        if let Features::Pages(column, pages) = &mut self.features {
+        if let FeatureReader::Pages(column, pages) = &mut self.features {
             if pages.append(count, values) {
                 return Ok(());
             }
@@ -296,22 +298,22 @@ impl ParquetRows {
             let whole = values.len() / self.dim;
             values.truncate(whole * self.dim);
             let lists = ListReader::open(&self.input, *column, self.dim, self.row + whole as u64)?;
-            self.features = Features::Lists(lists);
+            self.features = FeatureReader::Lists(lists);
         }
         let mut done = values.len() / self.dim;
         while done < rows {
             let (row, left) = (self.row + done as u64, rows - done);
             done += match &mut self.features {
-                Features::Lists(lists) => lists.append(&self.input, row, self.dim, left, values)?,
-                Features::Wide(wide) => wide.append(&self.input, row, left, values)?,
-                Features::Pages(..) => return Err(self.input.ends_early(row)),
+                FeatureReader::Lists(lists) => lists.append(&self.input, row, self.dim, left, values)?,
+                FeatureReader::Wide(wide) => wide.append(&self.input, row, left, values)?,
+                FeatureReader::Pages(..) => return Err(self.input.ends_early(row)),
             };
         }
         Ok(())
     }
 }
 
-impl Source for ParquetRows {
+impl TableSource for ParquetRows {
     fn dim(&self) -> usize {
         self.dim
     }
@@ -332,14 +334,14 @@ impl Source for ParquetRows {
         &self.left_out
     }
 
-    fn next_block(&mut self, max_rows: usize) -> Result<Option<Block>, DataError> {
+    fn next_block(&mut self, max_rows: usize) -> Result<Option<RowBlock>, DataError> {
         let rows = usize::try_from(self.rows - self.row)
             .unwrap_or(usize::MAX)
             .min(max_rows);
         if rows == 0 {
             return Ok(None);
         }
-        let mut block = Block::default();
+        let mut block = RowBlock::default();
         self.append_features(rows, &mut block.values)?;
         if let Some(texts) = &mut self.texts {
             texts.append(&self.input, self.row, rows, self.encoder.as_deref(), &mut block)?;

@@ -1,8 +1,8 @@
 //! Formats that come a line at a time (`.csv`, `.tsv`, `.jsonl`): gathers their rows into blocks.
 
 use super::encoder;
-use super::source::{Block, Origin, Source};
-use crate::error::{DataError, Place};
+use super::source::{FileOrigin, RowBlock, TableSource};
+use crate::error::{DataError, FilePosition};
 
 /// One row but for its features.
 pub(super) struct Row {
@@ -13,7 +13,7 @@ pub(super) struct Row {
 }
 
 /// A file that gives row after row.
-pub(super) trait Rows: Send {
+pub(super) trait RowReader: Send {
     /// The next row, its features appended to `values`; `None` at the end.
     fn next_row(&mut self, values: &mut Vec<f32>) -> Result<Option<Row>, DataError>;
 
@@ -29,7 +29,7 @@ pub(super) trait Rows: Send {
 
 /// Blocks of rows.
 pub(super) struct RowBlocks<R> {
-    origin: Origin,
+    origin: FileOrigin,
     rows: R,
     dim: usize,
     has_ids: bool,
@@ -38,8 +38,8 @@ pub(super) struct RowBlocks<R> {
     first: Option<(Row, Vec<f32>)>,
 }
 
-impl<R: Rows + 'static> RowBlocks<R> {
-    pub(super) fn open(origin: Origin, mut rows: R) -> Result<Box<dyn Source>, DataError> {
+impl<R: RowReader + 'static> RowBlocks<R> {
+    pub(super) fn open(origin: FileOrigin, mut rows: R) -> Result<Box<dyn TableSource>, DataError> {
         let mut values = Vec::new();
         let Some(first) = rows.next_row(&mut values)? else {
             return Err(DataError::NoRows { path: origin.path });
@@ -56,7 +56,7 @@ impl<R: Rows + 'static> RowBlocks<R> {
     }
 }
 
-impl<R: Rows> Source for RowBlocks<R> {
+impl<R: RowReader> TableSource for RowBlocks<R> {
     fn dim(&self) -> usize {
         self.dim
     }
@@ -73,8 +73,8 @@ impl<R: Rows> Source for RowBlocks<R> {
         self.rows.left_out()
     }
 
-    fn next_block(&mut self, max_rows: usize) -> Result<Option<Block>, DataError> {
-        let mut block = Block::default();
+    fn next_block(&mut self, max_rows: usize) -> Result<Option<RowBlock>, DataError> {
+        let mut block = RowBlock::default();
         let mut ids = Vec::new();
         while block.lines.len() < max_rows {
             // Somebody may type the rows, or make them one by one, and wait for what becomes of each.
@@ -93,7 +93,7 @@ impl<R: Rows> Source for RowBlocks<R> {
                     None => break,
                 },
             };
-            let place = Place::Line(row.line);
+            let place = FilePosition::Line(row.line);
             let found = block.values.len() - start;
             if found != self.dim {
                 return Err(self.origin.dimension(place, self.dim, found));

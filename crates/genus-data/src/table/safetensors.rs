@@ -8,17 +8,21 @@ use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 
 use super::arrays::{
-    Arrangement, Arrays, Beside, CLASSES, Column, ENCODER, IDS, Matrix, column_shape, matrix_shape, stream_error,
+    Arrangement, Arrays, CLASSES, Column, ENCODER, IDS, Matrix, SideColumns, column_shape, matrix_shape, stream_error,
 };
 use super::columns::TableOptions;
 use super::element::{Element, Number};
 use super::encoder;
-use super::source::{Origin, Source};
+use super::source::{FileOrigin, TableSource};
 use crate::error::DataError;
 
 /// Opens a `.safetensors` file: features and, where it has them, labels; class names and ids as JSON lists, and the
 /// encoder as it is, in its metadata.
-pub(super) fn open(origin: Origin, mut file: File, options: &TableOptions) -> Result<Box<dyn Source>, DataError> {
+pub(super) fn open(
+    origin: FileOrigin,
+    mut file: File,
+    options: &TableOptions,
+) -> Result<Box<dyn TableSource>, DataError> {
     let (metadata, data_start) = header(&origin, &mut file)?;
     // Ids are no tensor, so nobody names one.
     let options = TableOptions {
@@ -64,7 +68,7 @@ pub(super) fn open(origin: Origin, mut file: File, options: &TableOptions) -> Re
     }
     let classes = list(CLASSES)?;
     let encoder = metadata.metadata().as_ref().and_then(|map| map.get(ENCODER));
-    let beside = Beside {
+    let beside = SideColumns {
         ids: ids.map(Column::Texts),
         labels: labels.map(Column::Integers),
         classes,
@@ -74,7 +78,7 @@ pub(super) fn open(origin: Origin, mut file: File, options: &TableOptions) -> Re
 }
 
 /// Reads the header and gives the position of the tensors.
-fn header(origin: &Origin, file: &mut File) -> Result<(Metadata, u64), DataError> {
+fn header(origin: &FileOrigin, file: &mut File) -> Result<(Metadata, u64), DataError> {
     let length = file.metadata().map_err(|e| origin.io(e))?.len();
     read_header(file, length).map_err(|e| {
         origin.format(e, |problem| {
@@ -84,7 +88,11 @@ fn header(origin: &Origin, file: &mut File) -> Result<(Metadata, u64), DataError
 }
 
 /// The bytes of one tensor, from a handle of their own.
-fn tensor_bytes(origin: &Origin, data_start: u64, info: &TensorInfo) -> Result<impl Read + Send + use<>, DataError> {
+fn tensor_bytes(
+    origin: &FileOrigin,
+    data_start: u64,
+    info: &TensorInfo,
+) -> Result<impl Read + Send + use<>, DataError> {
     let (start, end) = info.data_offsets;
     let mut file = File::open(origin.file()).map_err(|e| origin.io(e))?;
     file.seek(SeekFrom::Start(data_start + start as u64))
@@ -93,7 +101,7 @@ fn tensor_bytes(origin: &Origin, data_start: u64, info: &TensorInfo) -> Result<i
 }
 
 fn read_integers(
-    origin: &Origin,
+    origin: &FileOrigin,
     data_start: u64,
     name: &str,
     info: &TensorInfo,
@@ -114,7 +122,7 @@ fn shape(info: &TensorInfo) -> Vec<u64> {
     info.shape.iter().map(|&n| n as u64).collect()
 }
 
-fn wrong_type(origin: &Origin, name: &str, info: &TensorInfo, needed: &str) -> DataError {
+fn wrong_type(origin: &FileOrigin, name: &str, info: &TensorInfo, needed: &str) -> DataError {
     origin.malformed(format!(
         "tensor \"{name}\" holds {:?} where {needed} are needed; convert it",
         info.dtype

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use genus_files::FormatError;
 
-use crate::error::{DataError, Place};
+use crate::error::{DataError, FilePosition};
 
 /// A format's reader.
-pub(super) trait Source: Send {
+pub(super) trait TableSource: Send {
     /// The number of features of every row.
     fn dim(&self) -> usize;
 
@@ -39,12 +39,12 @@ pub(super) trait Source: Send {
     }
 
     /// The next rows: between one and `max_rows`, or `None` at the end.
-    fn next_block(&mut self, max_rows: usize) -> Result<Option<Block>, DataError>;
+    fn next_block(&mut self, max_rows: usize) -> Result<Option<RowBlock>, DataError>;
 }
 
 /// Rows of equal length as they stand in a file.
 #[derive(Default)]
-pub(super) struct Block {
+pub(super) struct RowBlock {
     /// Row after row.
     pub(super) values: Vec<f32>,
     /// `None` when the file has no ids.
@@ -60,7 +60,7 @@ pub(crate) const STANDARD_INPUT: &str = "-";
 
 /// The file that errors name.
 #[derive(Clone)]
-pub(crate) struct Origin {
+pub(crate) struct FileOrigin {
     /// What it is called.
     pub(crate) path: PathBuf,
     /// Where it is.
@@ -68,7 +68,7 @@ pub(crate) struct Origin {
     is_standard_input: bool,
 }
 
-impl Origin {
+impl FileOrigin {
     pub(crate) fn new(path: &Path) -> Self {
         match path.as_os_str() == STANDARD_INPUT {
             false => Self {
@@ -126,7 +126,7 @@ impl Origin {
         }
     }
 
-    pub(crate) fn row(&self, place: Place, problem: impl Display) -> DataError {
+    pub(crate) fn row(&self, place: FilePosition, problem: impl Display) -> DataError {
         DataError::MalformedRow {
             path: self.path.clone(),
             place,
@@ -134,7 +134,7 @@ impl Origin {
         }
     }
 
-    pub(super) fn dimension(&self, place: Place, expected: usize, found: usize) -> DataError {
+    pub(super) fn dimension(&self, place: FilePosition, expected: usize, found: usize) -> DataError {
         DataError::Dimension {
             path: self.path.clone(),
             place,

@@ -7,7 +7,7 @@ use flate2::read::MultiGzDecoder;
 
 use super::format::is_gzip;
 use super::limits::most_unpacked;
-use super::source::Origin;
+use super::source::FileOrigin;
 use crate::error::DataError;
 use genus_files::refuse_device;
 
@@ -18,7 +18,7 @@ const BUFFER: usize = 256 << 10;
 pub(crate) type Text = BufReader<Box<dyn Read + Send>>;
 
 /// Opens the text that errors name.
-pub(crate) fn open(origin: &Origin) -> Result<Text, DataError> {
+pub(crate) fn open(origin: &FileOrigin) -> Result<Text, DataError> {
     if origin.is_standard_input() {
         let start = first_bytes(&mut io::stdin()).map_err(|e| origin.io(e))?;
         let is_packed = start == GZIP;
@@ -55,7 +55,7 @@ fn first_bytes(bytes: &mut impl Read) -> io::Result<Vec<u8>> {
 fn unpacked(bytes: impl Read + Send + 'static, is_packed: bool, length: u64) -> Box<dyn Read + Send> {
     match is_packed {
         false => Box::new(bytes),
-        true => Box::new(Unpacked {
+        true => Box::new(GzipReader {
             inner: MultiGzDecoder::new(BufReader::new(bytes)),
             left: most_unpacked(length),
             length,
@@ -69,13 +69,13 @@ pub(super) fn has_line(text: &BufReader<impl Read>) -> bool {
 }
 
 /// What gzip has packed, up to what a file of its size may become.
-struct Unpacked<R> {
+struct GzipReader<R> {
     inner: R,
     left: u64,
     length: u64,
 }
 
-impl<R: Read> Read for Unpacked<R> {
+impl<R: Read> Read for GzipReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer).map_err(|e| match e.kind() {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => io::Error::new(
@@ -96,9 +96,9 @@ impl<R: Read> Read for Unpacked<R> {
 }
 
 /// Gives no more than a line at a time, so that whoever reads ahead does not wait for the line after the one that is needed.
-pub(super) struct ByLine<R>(pub(super) R);
+pub(super) struct LineReader<R>(pub(super) R);
 
-impl<R: BufRead> Read for ByLine<R> {
+impl<R: BufRead> Read for LineReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let ready = self.0.fill_buf()?;
         let line = ready

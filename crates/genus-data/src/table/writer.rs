@@ -7,9 +7,9 @@ mod text;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::source::Origin;
+use super::source::FileOrigin;
 use super::{Magnitude, REMEMBERED_IDS, SeenIds, extension, largest_magnitude};
-use crate::error::{DataError, Place};
+use crate::error::{DataError, FilePosition};
 use arrays::{NpzSink, SafetensorsSink};
 use genus_files::AtomicFile;
 use parquet::ParquetSink;
@@ -33,7 +33,7 @@ use text::{CsvSink, JsonlSink};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct FeatureWriter {
-    origin: Origin,
+    origin: FileOrigin,
     sink: Box<dyn Sink>,
     dim: usize,
     with_labels: bool,
@@ -42,7 +42,7 @@ pub struct FeatureWriter {
 }
 
 /// What a file holds beside its rows.
-struct Shape {
+struct TableShape {
     path: PathBuf,
     dim: usize,
     encoder: Option<String>,
@@ -79,20 +79,20 @@ impl FeatureWriter {
         with_labels: bool,
     ) -> Result<Self, DataError> {
         let path = path.as_ref();
-        let origin = Origin::new(path);
+        let origin = FileOrigin::new(path);
         if dim == 0 {
             return Err(DataError::NoFeatures { path: origin.path });
         }
         if encoder.is_some_and(|text| text.trim().is_empty() || text.contains(['\n', '\r', '\0'])) {
             return Err(origin.malformed("the encoder's mark must be one line of text that is not empty"));
         }
-        let shape = Shape {
+        let shape = TableShape {
             path: path.to_owned(),
             dim,
             encoder: encoder.map(str::to_owned),
             with_labels,
         };
-        type Starter = fn(Shape, AtomicFile) -> Result<Box<dyn Sink>, DataError>;
+        type Starter = fn(TableShape, AtomicFile) -> Result<Box<dyn Sink>, DataError>;
         let start: Starter = match extension(path).as_str() {
             "npz" => NpzSink::start,
             "safetensors" => SafetensorsSink::start,
@@ -160,7 +160,7 @@ impl FeatureWriter {
 
     /// Refuses what a reader would refuse.
     fn check(&mut self, row: &RowOut) -> Result<(), DataError> {
-        let place = Place::Row(self.rows + 1);
+        let place = FilePosition::Row(self.rows + 1);
         let path = || self.origin.path.clone();
         let nul = |text: &str| text.contains('\0');
         if row.id.is_empty() {

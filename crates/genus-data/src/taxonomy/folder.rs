@@ -8,18 +8,18 @@ use genus_files::{AtomicFile, FolderLock, discard_later, rename, sync_folder};
 
 /// A file that a taxonomy that grows has beside it, and that others make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Beside {
+pub enum SideFile {
     /// The features of the items that wait.
     Waiting,
     /// Where items of earlier files have gone.
     Joined,
 }
 
-impl Beside {
+impl SideFile {
     fn name(self) -> &'static str {
         match self {
-            Beside::Waiting => WAITING,
-            Beside::Joined => JOINED,
+            SideFile::Waiting => WAITING,
+            SideFile::Joined => JOINED,
         }
     }
 }
@@ -34,7 +34,7 @@ pub(super) fn next(folder: &Path, name: &str) -> PathBuf {
 pub struct TaxonomyFolder {
     folder: PathBuf,
     /// What is to appear with the next taxonomy.
-    staged: BTreeSet<Beside>,
+    staged: BTreeSet<SideFile>,
     /// What shows the taxonomy that is there, and goes when it changes.
     outdated: Option<PathBuf>,
     _lock: FolderLock,
@@ -55,7 +55,7 @@ impl TaxonomyFolder {
     }
 
     /// Where to write a file that is to appear with the next taxonomy.
-    pub fn stage(&mut self, file: Beside) -> PathBuf {
+    pub fn stage(&mut self, file: SideFile) -> PathBuf {
         self.staged.insert(file);
         let path = next(&self.folder, file.name());
         discard_later(&path);
@@ -97,7 +97,7 @@ impl TaxonomyFolder {
         }
         if let Some(before) = self.file() {
             for name in BESIDE {
-                if before.belongs(name) != Belongs::No && file.belongs(name) == Belongs::No {
+                if before.belongs(name) != FileMembership::No && file.belongs(name) == FileMembership::No {
                     // Nothing where something was: it goes with the taxonomy that it belonged to.
                     self.put(name, b"")?;
                 }
@@ -119,7 +119,7 @@ impl TaxonomyFolder {
     }
 
     /// The `taxonomy.toml` that is there, if there is one.
-    fn file(&self) -> Option<File> {
+    fn file(&self) -> Option<TaxonomyText> {
         let path = self.folder.join(TOML);
         parse(&path, &read_whole(&path, MAX_TEXT).ok()?).ok()
     }
@@ -134,12 +134,12 @@ impl TaxonomyFolder {
     fn settle_as_found(&self) -> Result<(), DataError> {
         match self.file() {
             Some(file) => self.settle(|name| file.belongs(name)),
-            None => self.settle(|_| Belongs::No),
+            None => self.settle(|_| FileMembership::No),
         }
     }
 
     /// Gives files that belong to the taxonomy their names, and removes those that do not.
-    fn settle<'a>(&self, belongs: impl Fn(&str) -> Belongs<'a>) -> Result<(), DataError> {
+    fn settle<'a>(&self, belongs: impl Fn(&str) -> FileMembership<'a>) -> Result<(), DataError> {
         let mut settled = false;
         for name in BESIDE {
             let (path, next) = (self.folder.join(name), next(&self.folder, name));
@@ -153,11 +153,11 @@ impl TaxonomyFolder {
                 false => Vec::new(),
             };
             match belongs(name) {
-                Belongs::Marked(mark) if fingerprint(&bytes) == mark => {
+                FileMembership::Marked(mark) if fingerprint(&bytes) == mark => {
                     rename(&next, &path).map_err(failed)?;
                     continue;
                 }
-                Belongs::No if found.is_file() && bytes.is_empty() => remove(&path)?,
+                FileMembership::No if found.is_file() && bytes.is_empty() => remove(&path)?,
                 _ => {}
             }
             remove(&next)?;

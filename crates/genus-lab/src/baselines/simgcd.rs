@@ -256,7 +256,7 @@ impl SimGcd {
         seed: u64,
     ) -> Result<SimGcdClassifier, SimGcdError> {
         let method = self.clone().checked()?;
-        let items = Items::new(support, labels, queries, classes)?;
+        let items = EpisodeItems::new(support, labels, queries, classes)?;
         let first = method.first_directions(&items, seed);
         method.train(&items, first, seed)
     }
@@ -271,7 +271,7 @@ impl SimGcd {
         seed: u64,
     ) -> Result<SimGcdClassifier, SimGcdError> {
         let method = self.clone().checked()?;
-        let items = Items::new(support, labels, queries, first.rows())?;
+        let items = EpisodeItems::new(support, labels, queries, first.rows())?;
         same_dimensions("first directions", items.dim, first.dim())?;
         if let Some(row) = first.iter().position(|row| row.iter().all(|&v| v == 0.0)) {
             let (what, source) = ("first directions", FeatureError::ZeroRow { row });
@@ -283,7 +283,7 @@ impl SimGcd {
 
     /// Where the heads begin. Random values are those that PyTorch gives a new layer, which is what the authors begin with:
     /// spread evenly within ±1/√d.
-    pub(super) fn first_directions(&self, items: &Items, seed: u64) -> Vec<f64> {
+    pub(super) fn first_directions(&self, items: &EpisodeItems, seed: u64) -> Vec<f64> {
         let dim = items.dim;
         let reach = 1.0 / (dim as f64).sqrt();
         let mut rng = Rng::new(seed, &[DIRECTIONS]);
@@ -313,12 +313,12 @@ impl SimGcd {
         first
     }
 
-    fn train(&self, items: &Items, first: Vec<f64>, seed: u64) -> Result<SimGcdClassifier, SimGcdError> {
+    fn train(&self, items: &EpisodeItems, first: Vec<f64>, seed: u64) -> Result<SimGcdClassifier, SimGcdError> {
         let mut weights = first;
         let mut momentum = vec![0.0; weights.len()];
         let mut losses = Vec::with_capacity(self.epochs);
         for epoch in 0..self.epochs {
-            let views: Vec<&View> = views_of(epoch, items.views.len(), seed)
+            let views: Vec<&UnitView> = views_of(epoch, items.views.len(), seed)
                 .into_iter()
                 .map(|view| &items.views[view])
                 .collect();
@@ -357,12 +357,12 @@ impl SimGcd {
     /// The loss of some views and its gradient.
     fn gradient(
         &self,
-        items: &Items,
-        views: &[&View],
+        items: &EpisodeItems,
+        views: &[&UnitView],
         weights: &[f64],
         epoch: usize,
     ) -> Result<(f64, Vec<f64>), SimGcdError> {
-        let Items { dim, heads, .. } = *items;
+        let EpisodeItems { dim, heads, .. } = *items;
         let lengths: Vec<f64> = weights.chunks_exact(dim).map(length).collect();
         let unit = (weights.chunks_exact(dim).zip(&lengths))
             .flat_map(|(head, length)| head.iter().map(move |v| (v / length) as f32))
@@ -409,20 +409,20 @@ fn wrong(name: &str, value: impl ToString, expected: &str) -> ParameterError {
 }
 
 /// The items of an episode: the examples, whose labels are known, and then the queries.
-pub(super) struct Items {
+pub(super) struct EpisodeItems {
     dim: usize,
     heads: usize,
     labels: Vec<usize>,
-    views: Vec<View>,
+    views: Vec<UnitView>,
 }
 
 /// The unit rows of all items as one view shows them, and the same turned: products with both are needed.
-struct View {
+struct UnitView {
     rows: Features,
     columns: Features,
 }
 
-impl Items {
+impl EpisodeItems {
     pub(super) fn new(
         support: &[Features],
         labels: &[usize],
@@ -465,7 +465,7 @@ impl Items {
                 let unit = unit.map_err(|source| SimGcdError::Features { what, source })?;
                 values.extend_from_slice(unit.values());
             }
-            views.push(View {
+            views.push(UnitView {
                 columns: matrix(labels.len() + rows, transposed(&values, dim))?,
                 rows: matrix(dim, values)?,
             });

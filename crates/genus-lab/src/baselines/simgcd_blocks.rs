@@ -6,7 +6,7 @@ use genus_vision::train::{
 };
 use genus_vision::{Architecture, Weights};
 
-use super::simgcd::{Items, SimGcd, SimGcdClassifier, SimGcdError, SimGcdInit, matrix, views_of};
+use super::simgcd::{EpisodeItems, SimGcd, SimGcdClassifier, SimGcdError, SimGcdInit, matrix, views_of};
 
 /// The name of the classifier in a [`Trainer`]'s state.
 fn classifier() -> String {
@@ -162,7 +162,7 @@ impl SimGcdTrainer {
         };
         let support: Vec<Features> = support.iter().map(features).collect::<Result<_, _>>()?;
         let none = vec![support[0].select(&[]); support.len()];
-        let items = Items::new(&support, labels, &none, self.heads)?;
+        let items = EpisodeItems::new(&support, labels, &none, self.heads)?;
         let first = self.method.first_directions(&items, seed);
         let mut state = self.trainer.state();
         if let Some(tensor) = state.get_mut(&classifier()) {

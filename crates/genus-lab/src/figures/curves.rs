@@ -18,14 +18,14 @@ pub struct CurveChart {
     /// The lines, in the order of their colours.
     pub curves: Vec<Curve>,
     /// What the places 0, 1, … of the horizontal axis are, where it has names instead of numbers.
-    pub stops: Vec<Stop>,
+    pub stops: Vec<AxisStop>,
     /// Whether the vertical axis has as much room from 10 to 20 as from 20 to 40. Values must be above 0 then.
     pub logarithmic: bool,
 }
 
 /// A place on the horizontal axis that has a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stop {
+pub struct AxisStop {
     /// The name.
     pub name: String,
     /// Whether lines go on to here from the place before.
@@ -99,7 +99,7 @@ impl CurveChart {
     }
 
     /// Draws the chart from the top, and says how high it is.
-    fn draw(&self, svg: &mut Svg, lines: &[Line]) -> f64 {
+    fn draw(&self, svg: &mut Svg, lines: &[PlottedCurve]) -> f64 {
         let mut top = svg.header(&self.title, &self.subtitle, WIDTH);
         let x = match self.stops.is_empty() {
             true => XAxis::of(lines),
@@ -168,7 +168,7 @@ impl CurveChart {
     }
 
     /// The curves in drawing order of their points, with a colour and a mark each.
-    fn lines(&self) -> Vec<Line> {
+    fn lines(&self) -> Vec<PlottedCurve> {
         const MARKS: [Mark; 4] = [Mark::Circle, Mark::Square, Mark::Triangle, Mark::Diamond];
         let drawable = |value: f64| value > 0.0 || !self.logarithmic;
         let usable = |value: f64| value.is_finite() && value.abs() <= ABSURD;
@@ -199,7 +199,7 @@ impl CurveChart {
                 let mut paper: Vec<[f64; 2]> = curve.paper.iter().map(|&(x, y)| [x, y]).collect();
                 paper.retain(|&[x, y]| usable(x) && usable(y));
                 paper.sort_by(|a, b| a[0].total_cmp(&b[0]));
-                Line {
+                PlottedCurve {
                     name: fit(&curve.name, LABEL, NAME),
                     colour,
                     mark: MARKS[at % MARKS.len()],
@@ -213,7 +213,7 @@ impl CurveChart {
         lines.collect()
     }
 
-    fn description(&self, lines: &[Line]) -> String {
+    fn description(&self, lines: &[PlottedCurve]) -> String {
         let mut text = match self.x.is_empty() {
             true => format!("{}.", self.y),
             false => format!("{} against {}.", self.y, self.x),
@@ -242,7 +242,7 @@ impl CurveChart {
 }
 
 /// A curve as it is drawn.
-struct Line {
+struct PlottedCurve {
     name: String,
     colour: String,
     mark: Mark,
@@ -255,7 +255,7 @@ struct Line {
     breaks: Vec<f64>,
 }
 
-impl Line {
+impl PlottedCurve {
     /// The last point, where the name goes.
     fn end(&self) -> Option<[f64; 2]> {
         let measured = self.points.last().map(|p| [p.x, p.mean]);
@@ -318,7 +318,7 @@ struct XAxis {
 
 impl XAxis {
     /// Names at equal distances.
-    fn of_stops(stops: &[Stop]) -> Self {
+    fn of_stops(stops: &[AxisStop]) -> Self {
         let named = stops.iter().enumerate();
         Self {
             from: -0.4,
@@ -328,8 +328,8 @@ impl XAxis {
     }
 
     /// Few values are labelled themselves, many by round numbers.
-    fn of(lines: &[Line]) -> Self {
-        let mut values: Vec<f64> = lines.iter().flat_map(Line::places).map(|[x, _]| x).collect();
+    fn of(lines: &[PlottedCurve]) -> Self {
+        let mut values: Vec<f64> = lines.iter().flat_map(PlottedCurve::places).map(|[x, _]| x).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
         let (first, last) = match (values.first(), values.last()) {
@@ -357,11 +357,11 @@ struct YAxis {
 }
 
 impl YAxis {
-    fn of(lines: &[Line]) -> Self {
+    fn of(lines: &[PlottedCurve]) -> Self {
         let measured = lines
             .iter()
             .flat_map(|line| line.points.iter().flat_map(|p| [p.mean - p.half, p.mean + p.half]));
-        let all = measured.chain(lines.iter().flat_map(Line::places).map(|[_, y]| y));
+        let all = measured.chain(lines.iter().flat_map(PlottedCurve::places).map(|[_, y]| y));
         let (low, high) = all.fold((f64::MAX, f64::MIN), |(low, high), value| {
             (low.min(value), high.max(value))
         });
@@ -382,7 +382,7 @@ impl YAxis {
     }
 
     /// From one of 1, 2, 5 and their tens to another.
-    fn logarithmic(lines: &[Line]) -> Self {
+    fn logarithmic(lines: &[PlottedCurve]) -> Self {
         let measured = lines
             .iter()
             .flat_map(|line| line.points.iter().flat_map(|p| [p.mean - p.half, p.mean + p.half]));
@@ -476,7 +476,7 @@ fn axes(svg: &mut Svg, plot: &Plot, x: &XAxis, y: &YAxis) {
 }
 
 /// The band of the intervals; a single value gets a bar instead.
-fn band(svg: &mut Svg, plot: &Plot, line: &Line) {
+fn band(svg: &mut Svg, plot: &Plot, line: &PlottedCurve) {
     let place = |point: &CurvePoint, sign: f64| {
         let [x, y] = plot.at([point.x, point.mean + sign * point.half]);
         format!("{} {}", Num(x), Num(y))
@@ -503,7 +503,7 @@ fn band(svg: &mut Svg, plot: &Plot, line: &Line) {
 }
 
 /// The lines through the points and the points themselves.
-fn strokes(svg: &mut Svg, plot: &Plot, line: &Line) {
+fn strokes(svg: &mut Svg, plot: &Plot, line: &PlottedCurve) {
     let through = |points: &[[f64; 2]]| {
         let places: Vec<String> = points
             .iter()
@@ -565,12 +565,12 @@ fn strokes(svg: &mut Svg, plot: &Plot, line: &Line) {
 
 /// Where the names go beside the ends of the lines, as heights above the plot's foot; `None` where they would collide or
 /// where a line ends early, and a legend is needed.
-fn direct_labels(lines: &[Line], y: &YAxis) -> Option<Vec<f64>> {
+fn direct_labels(lines: &[PlottedCurve], y: &YAxis) -> Option<Vec<f64>> {
     // The end of a line with one mark is not what it is about.
     if lines.iter().any(|line| !line.marked) {
         return None;
     }
-    let ends: Vec<[f64; 2]> = lines.iter().map(Line::end).collect::<Option<_>>()?;
+    let ends: Vec<[f64; 2]> = lines.iter().map(PlottedCurve::end).collect::<Option<_>>()?;
     let paper = lines.iter().filter_map(|line| line.paper.last());
     let last = ends.iter().chain(paper).map(|end| end[0]).fold(f64::MIN, f64::max);
     if ends.is_empty() || ends.iter().any(|end| end[0] < last) {
@@ -608,7 +608,7 @@ fn direct_labels(lines: &[Line], y: &YAxis) -> Option<Vec<f64>> {
     fits.then_some(places)
 }
 
-fn name_at_end(svg: &mut Svg, plot: &Plot, line: &Line, place: f64) {
+fn name_at_end(svg: &mut Svg, plot: &Plot, line: &PlottedCurve, place: f64) {
     let Some(end) = line.end() else { return };
     let from = plot.at(end);
     let to = [plot.right + 10.0, plot.top + PLOT_HEIGHT - place];
@@ -624,8 +624,8 @@ fn name_at_end(svg: &mut Svg, plot: &Plot, line: &Line, place: f64) {
 }
 
 /// What marks and bands mean; with the names of the lines where these do not stand beside their ends.
-fn legend(svg: &mut Svg, lines: &[Line], names: bool, top: f64) -> f64 {
-    let mut row = Row {
+fn legend(svg: &mut Svg, lines: &[PlottedCurve], names: bool, top: f64) -> f64 {
+    let mut row = LegendRow {
         x: MARGIN,
         y: top + 24.0,
     };
@@ -697,12 +697,12 @@ fn legend(svg: &mut Svg, lines: &[Line], names: bool, top: f64) -> f64 {
 }
 
 /// A line of the legend that is being filled.
-struct Row {
+struct LegendRow {
     x: f64,
     y: f64,
 }
 
-impl Row {
+impl LegendRow {
     /// A place for something so wide: in this row, or in the next one.
     fn take(&mut self, width: f64) -> [f64; 2] {
         if self.x > MARGIN && self.x + width > WIDTH - MARGIN {

@@ -35,5 +35,5 @@ mod map;
 mod svg;
 
 pub use confusion::Confusion;
-pub use curves::{Curve, CurveChart, CurvePoint, Stop};
+pub use curves::{AxisStop, Curve, CurveChart, CurvePoint};
 pub use map::{MapGrid, MapPanel, MapRow};

@@ -26,7 +26,7 @@ pub struct PaperCell {
 
 /// What a cell stands for.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct CellPlace<'a> {
     /// The experiment: `main`, `realtime` and so on.
     pub table: &'a str,
     /// The shape of the episodes; there are 15 queries a class in all tables.
@@ -46,8 +46,8 @@ const QUERIES: usize = 15;
 const ROUNDING: f64 = 0.11;
 
 /// The paper's figures for a place of its tables, if it has any.
-pub fn paper_cell(place: Place) -> Option<PaperCell> {
-    let Place { shape, .. } = place;
+pub fn paper_cell(place: CellPlace) -> Option<PaperCell> {
+    let CellPlace { shape, .. } = place;
     // A large task takes all items of its classes.
     if shape.query != QUERIES && place.table != "large" {
         return None;

@@ -2,8 +2,8 @@
 
 use genus_core::episode::Tail;
 
-use super::table::{Cell, Table};
-use super::{Interval, Report, Run, Settings, counted, examples_in_words, in_words, outliers_in_words};
+use super::table::{MarkdownTable, TableCell};
+use super::{BenchReport, Interval, Run, Settings, counted, examples_in_words, in_words, outliers_in_words};
 use crate::experiment::ExperimentKind;
 
 /// What a report says.
@@ -13,17 +13,17 @@ pub(super) struct Contents {
     /// What the figures of the first table are.
     pub(super) how: String,
     /// The paper's metric.
-    pub(super) main: Table,
+    pub(super) main: MarkdownTable,
     /// Why some of the paper's figures are in doubt; the table names them by their number, from one.
     pub(super) doubts: Vec<String>,
     /// The other conventions and indices.
-    pub(super) other: Table,
+    pub(super) other: MarkdownTable,
 }
 
 /// What a leading column says of a run.
 type Said = Box<dyn Fn(&Run) -> String>;
 
-impl Report {
+impl BenchReport {
     pub(super) fn contents(&self) -> Contents {
         let tail = self.settings.pile().tail;
         let shape = move |run: &Run| run.shape(tail);
@@ -52,7 +52,7 @@ impl Report {
             leading.push(("Setting", Box::new(shape)));
         }
         leading.push(("Method", Box::new(Run::title)));
-        let lead = |run: &Run| -> Vec<Cell> { leading.iter().map(|(_, cell)| cell(run).into()).collect() };
+        let lead = |run: &Run| -> Vec<TableCell> { leading.iter().map(|(_, cell)| cell(run).into()).collect() };
         let header = |more: &[&str]| -> Vec<String> {
             let titles = leading.iter().map(|(title, _)| *title);
             titles.chain(more.iter().copied()).map(str::to_owned).collect()
@@ -83,32 +83,32 @@ impl Report {
         if with_paper {
             columns.push("Paper");
         }
-        let mut main = Table::new(header(&columns), leading.len());
-        let mut other = Table::new(header(&["authors-v2", "gcd-v1", "gcd-v2", "NMI", "ARI"]), leading.len());
+        let mut main = MarkdownTable::new(header(&columns), leading.len());
+        let mut other = MarkdownTable::new(header(&["authors-v2", "gcd-v1", "gcd-v2", "NMI", "ARI"]), leading.len());
         let mut doubts = Vec::new();
         for run in &self.runs {
             let never_new = run.new.mean == 0.0;
             let paper = run.paper.as_ref();
             let mut cells = lead(run);
             cells.extend([
-                Cell::percent(run.all).beside(paper.map(|cell| cell.all)),
-                Cell::percent(run.old).beside(paper.map(|cell| cell.old)),
+                TableCell::percent(run.all).beside(paper.map(|cell| cell.all)),
+                TableCell::percent(run.old).beside(paper.map(|cell| cell.old)),
                 match never_new {
-                    true => Cell::none(),
-                    false => Cell::percent(run.new).beside(paper.and_then(|cell| cell.new)),
+                    true => TableCell::none(),
+                    false => TableCell::percent(run.new).beside(paper.and_then(|cell| cell.new)),
                 },
-                run.k.map_or_else(Cell::none, |k| {
-                    Cell::number(format!("{:.1} of {}", k.mean, k.truth), k.mean)
+                run.k.map_or_else(TableCell::none, |k| {
+                    TableCell::number(format!("{:.1} of {}", k.mean, k.truth), k.mean)
                 }),
-                run.k.map_or_else(Cell::none, |k| {
+                run.k.map_or_else(TableCell::none, |k| {
                     let text = match k.relative_error {
                         Some(relative) => format!("{:.1} ({:.0} %)", k.error, 100.0 * relative),
                         None => format!("{:.1}", k.error),
                     };
-                    Cell::number(text, k.error)
+                    TableCell::number(text, k.error)
                 }),
             ]);
-            let or_none = |interval: Option<Interval>| interval.map_or_else(Cell::none, Cell::percent);
+            let or_none = |interval: Option<Interval>| interval.map_or_else(TableCell::none, TableCell::percent);
             if with_scores {
                 cells.push(or_none(run.known_or_new.as_ref().map(|scores| scores.auroc)));
             }
@@ -116,10 +116,9 @@ impl Report {
                 cells.push(or_none(run.stream.and_then(|stream| stream.waiting)));
             }
             if with_sureness {
-                cells.push(
-                    run.sureness
-                        .map_or_else(Cell::none, |sure| Cell::number(format!("{:.3}", sure.ece), sure.ece)),
-                );
+                cells.push(run.sureness.map_or_else(TableCell::none, |sure| {
+                    TableCell::number(format!("{:.3}", sure.ece), sure.ece)
+                }));
                 cells.push(or_none(run.sureness.map(|sure| sure.errors_found)));
             }
             if with_sureness && with_unsure {
@@ -130,7 +129,7 @@ impl Report {
                 cells.push(or_none(run.unsure.map(|shares| shares.others)));
             }
             if with_paper {
-                cells.push(paper.map_or_else(Cell::none, |cell| {
+                cells.push(paper.map_or_else(TableCell::none, |cell| {
                     let new = cell.new.map_or("–".to_owned(), |new| format!("{new:.1}"));
                     let mark = match &cell.doubt {
                         None => String::new(),
@@ -143,14 +142,14 @@ impl Report {
                             format!(" [{}]", number + 1)
                         }
                     };
-                    Cell::number(format!("{:.1} / {:.1} / {new}{mark}", cell.all, cell.old), cell.all)
+                    TableCell::number(format!("{:.1} / {:.1} / {new}{mark}", cell.all, cell.old), cell.all)
                 }));
             }
             main.row(cells);
             let three = |name: &str| {
-                run.metrics.conventions.get(name).map_or_else(Cell::default, |a| {
-                    let [all, old, new] = [a.all, a.old, a.new].map(|interval| Cell::short(interval).text);
-                    Cell::number(format!("{all} / {old} / {new}"), a.all.mean)
+                run.metrics.conventions.get(name).map_or_else(TableCell::default, |a| {
+                    let [all, old, new] = [a.all, a.old, a.new].map(|interval| TableCell::short(interval).text);
+                    TableCell::number(format!("{all} / {old} / {new}"), a.all.mean)
                 })
             };
             let mut cells = lead(run);
@@ -158,8 +157,8 @@ impl Report {
                 three("authors-v2"),
                 three("gcd-v1"),
                 three("gcd-v2"),
-                Cell::short(run.metrics.nmi),
-                Cell::short(run.metrics.ari),
+                TableCell::short(run.metrics.nmi),
+                TableCell::short(run.metrics.ari),
             ]);
             other.row(cells);
         }

@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use super::Report;
+use super::BenchReport;
 use super::contents::Contents;
 
 /// What stands above the second table.
 pub(super) const OTHERS: &str = "Other conventions (All / Old / New in %) and indices";
 
-impl Report {
+impl BenchReport {
     /// The table of the paper's metric as CSV.
     pub fn csv(&self) -> String {
         self.contents().main.csv()

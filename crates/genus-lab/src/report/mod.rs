@@ -14,17 +14,17 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::experiment::{ExperimentKind, Series};
 use crate::machine::Machine;
-use crate::paper::{PaperCell, Place, paper_cell};
-use crate::piles::{PileKind, Varied};
-use crate::trial::{Outcome, Sorted, Sorting, Sureness, Unsure};
+use crate::paper::{CellPlace, PaperCell, paper_cell};
+use crate::piles::{PileKind, PileVariable};
+use crate::trial::{MethodOutcome, SingleQueries, SingleQuery, Sureness, UnsureRates};
 use crate::{Bench, Dataset, Experiment};
 pub use page::figures_page;
-pub(crate) use page::{Block, Page};
-pub(crate) use table::{Cell, Table};
+pub(crate) use page::{ReportPage, SectionBlock};
+pub(crate) use table::{MarkdownTable, TableCell};
 
 /// The result of an experiment. Accuracies are fractions.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Report {
+pub struct BenchReport {
     /// What was run.
     #[serde(flatten)]
     pub settings: Settings,
@@ -381,7 +381,7 @@ impl From<&PileKind> for PileReport {
 
 impl PileReport {
     /// What it is there to vary.
-    pub(crate) fn varied(&self) -> Option<Varied> {
+    pub(crate) fn varied(&self) -> Option<PileVariable> {
         self.varied.parse().ok()
     }
 }
@@ -441,7 +441,7 @@ impl Run {
         series: &Series,
         experiment: &Experiment,
         set: Option<&str>,
-        outcomes: impl Iterator<Item = &'a Outcome> + Clone,
+        outcomes: impl Iterator<Item = &'a MethodOutcome> + Clone,
     ) -> Self {
         let Series { shape, pile, kind, .. } = *series;
         let mut parts = spec.split(':');
@@ -450,7 +450,7 @@ impl Run {
             .filter_map(|part| part.split_once('='))
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        let summary = |value: &dyn Fn(&Outcome) -> f64| Interval::from(Summary::of(outcomes.clone().map(value)));
+        let summary = |value: &dyn Fn(&MethodOutcome) -> f64| Interval::from(Summary::of(outcomes.clone().map(value)));
         let convention = |at: usize| {
             let side = |pick: fn(&Accuracy) -> f64| summary(&|outcome| pick(&outcome.accuracies[at]));
             AccuracySummary {
@@ -501,7 +501,7 @@ impl Run {
             sureness: SurenessReport::of(outcomes.clone()),
             // The paper has no such piles.
             paper: set.filter(|_| plain).and_then(|set| {
-                paper_cell(Place {
+                paper_cell(CellPlace {
                     table: experiment.kind().name(),
                     shape,
                     subject: experiment.subject(),
@@ -533,7 +533,7 @@ impl Run {
     }
 
     /// The same run as what was there after so many items of a stream.
-    pub(crate) fn after<'a>(mut self, seen: usize, outcomes: impl Iterator<Item = &'a Outcome> + Clone) -> Self {
+    pub(crate) fn after<'a>(mut self, seen: usize, outcomes: impl Iterator<Item = &'a MethodOutcome> + Clone) -> Self {
         let classes = Summary::of(outcomes.clone().map(|outcome| outcome.classes as f64)).mean;
         let waiting: Option<Vec<f64>> = outcomes.map(|outcome| outcome.waiting).collect();
         if let Some(k) = &mut self.k {
@@ -567,13 +567,13 @@ impl KnownOrNew {
     const STEP: f64 = 0.01;
 
     /// What all episodes say together; `None` unless all have scores.
-    fn of<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Option<Self> {
-        let sortings: Vec<&Sorting> = outcomes
+    fn of<'a>(outcomes: impl Iterator<Item = &'a MethodOutcome>) -> Option<Self> {
+        let sortings: Vec<&SingleQueries> = outcomes
             .map(|outcome| outcome.known_or_new.as_ref())
             .collect::<Option<_>>()?;
-        let mut queries: Vec<Sorted> = sortings.iter().flat_map(|sorting| &sorting.queries).copied().collect();
+        let mut queries: Vec<SingleQuery> = sortings.iter().flat_map(|sorting| &sorting.queries).copied().collect();
         queries.sort_by(|a, b| b.score.total_cmp(&a.score));
-        let count = |chosen: fn(&Sorted) -> bool| queries.iter().filter(|query| chosen(query)).count() as f64;
+        let count = |chosen: fn(&SingleQuery) -> bool| queries.iter().filter(|query| chosen(query)).count() as f64;
         let (of_old, of_new) = (count(|query| query.old), count(|query| !query.old));
         let (mut old, mut new) = (0.0, of_new);
         let mut curve = vec![TradeOff {
@@ -608,7 +608,7 @@ impl KnownOrNew {
 
 impl SurenessReport {
     /// What all piles say together; `None` unless all have probabilities.
-    fn of<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Option<Self> {
+    fn of<'a>(outcomes: impl Iterator<Item = &'a MethodOutcome>) -> Option<Self> {
         let all: Vec<&Sureness> = outcomes
             .map(|outcome| outcome.sureness.as_ref())
             .collect::<Option<_>>()?;
@@ -623,8 +623,8 @@ impl SurenessReport {
 }
 
 /// The shares of all episodes; `None` unless all have some.
-fn shares<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Option<UnsureShares> {
-    let unsure: Vec<Unsure> = outcomes.map(|outcome| outcome.unsure).collect::<Option<_>>()?;
+fn shares<'a>(outcomes: impl Iterator<Item = &'a MethodOutcome>) -> Option<UnsureShares> {
+    let unsure: Vec<UnsureRates> = outcomes.map(|outcome| outcome.unsure).collect::<Option<_>>()?;
     Some(UnsureShares {
         outliers: Summary::of(unsure.iter().map(|share| share.outliers)).into(),
         others: Summary::of(unsure.iter().map(|share| share.others)).into(),
@@ -649,7 +649,7 @@ fn over_few(values: impl IntoIterator<Item = f64>) -> Summary {
     }
 }
 
-impl Report {
+impl BenchReport {
     pub(crate) fn new(settings: Settings, runs: Vec<Run>, notes: Vec<String>) -> Self {
         Self { settings, notes, runs }
     }
@@ -660,7 +660,7 @@ impl Report {
     }
 
     /// Reports of the same experiment with several seeds as one: means, and how far the seeds lie apart; `None` of no reports.
-    pub fn over_seeds(reports: Vec<Report>) -> Option<Report> {
+    pub fn over_seeds(reports: Vec<BenchReport>) -> Option<BenchReport> {
         let mut over = reports.first()?.clone();
         if reports.len() == 1 {
             return Some(over);
@@ -708,13 +708,13 @@ impl Report {
     }
 
     /// The runs of several reports as one, as of one encoder after the other; `None` of no reports.
-    pub fn combined(reports: Vec<Report>) -> Option<Report> {
+    pub fn combined(reports: Vec<BenchReport>) -> Option<BenchReport> {
         let several = reports
             .iter()
             .any(|report| report.settings.features != reports[0].settings.features);
         let mut reports = reports.into_iter();
         let mut combined = reports.next()?;
-        let named = |report: &mut Report| {
+        let named = |report: &mut BenchReport| {
             let name = report.settings.set.clone().unwrap_or(report.settings.features.clone());
             report
                 .runs

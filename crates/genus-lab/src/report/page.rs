@@ -6,8 +6,8 @@ use std::fmt::Write;
 
 use super::contents::Contents;
 use super::markdown::OTHERS;
-use super::table::{Cell, Table};
-use super::{Report, Settings, examples_in_words, in_words};
+use super::table::{MarkdownTable, TableCell};
+use super::{BenchReport, Settings, examples_in_words, in_words};
 use crate::charts::Figure;
 use crate::experiment::ExperimentKind;
 use crate::machine::Machine;
@@ -55,7 +55,7 @@ const COLUMNS: [(&str, &str); 15] = [
 ];
 
 /// A page and what is on it.
-pub(crate) struct Page {
+pub(crate) struct ReportPage {
     /// What it is about.
     pub(crate) title: String,
     /// The same in a sentence or two.
@@ -67,23 +67,23 @@ pub(crate) struct Page {
 }
 
 /// A part of a section.
-pub(crate) enum Block {
+pub(crate) enum SectionBlock {
     Paragraph(String),
     Heading(String),
     List(Vec<String>),
-    Table(Table),
+    Table(MarkdownTable),
     Figure(Figure),
     /// A report and, where there are others beside it, what it is called.
-    Report(Option<String>, Box<Report>),
+    Report(Option<String>, Box<BenchReport>),
 }
 
-impl Report {
+impl BenchReport {
     /// The report as a page: what was run in plain words, the tables, the chart and the command that made them.
     pub fn page(&self, command: &str) -> String {
         let settings = &self.settings;
-        let mut page = Writer::default();
+        let mut page = PageWriter::default();
         page.report(self);
-        Page {
+        ReportPage {
             title: format!("{}: {}", settings.experiment, file_names(&settings.features)),
             lead: settings.in_plain_words(),
             command: command.to_owned(),
@@ -101,9 +101,9 @@ fn file_names(features: &str) -> String {
 
 /// Drawings as a page, with the command that made them.
 pub fn figures_page(title: &str, lead: &str, command: &str, figures: &[Figure]) -> String {
-    let mut page = Writer::default();
+    let mut page = PageWriter::default();
     figures.iter().for_each(|figure| page.figure(figure));
-    Page {
+    ReportPage {
         title: title.to_owned(),
         lead: lead.to_owned(),
         command: command.to_owned(),
@@ -112,10 +112,10 @@ pub fn figures_page(title: &str, lead: &str, command: &str, figures: &[Figure]) 
     .around(page)
 }
 
-impl Page {
+impl ReportPage {
     /// The page with titled sections, and a list of them at its beginning.
-    pub(crate) fn html(&self, sections: &[(&str, Vec<&Block>)]) -> String {
-        let mut body = Writer::default();
+    pub(crate) fn html(&self, sections: &[(&str, Vec<&SectionBlock>)]) -> String {
+        let mut body = PageWriter::default();
         let mut list = String::from("<nav aria-label=\"Contents\"><ol>\n");
         for (number, (title, blocks)) in sections.iter().enumerate() {
             let _ = write!(list, "<li><a href=\"#s{number}\">{}</a>", escape(title));
@@ -123,12 +123,12 @@ impl Page {
             let mut parts = String::new();
             for (part, block) in blocks.iter().enumerate() {
                 match block {
-                    Block::Paragraph(text) => body.paragraph(text),
-                    Block::Heading(text) => body.push(&format!("<h3>{}</h3>\n", escape(text))),
-                    Block::List(items) => body.list(items),
-                    Block::Table(table) => body.table(table),
-                    Block::Figure(figure) => body.figure(figure),
-                    Block::Report(name, report) => {
+                    SectionBlock::Paragraph(text) => body.paragraph(text),
+                    SectionBlock::Heading(text) => body.push(&format!("<h3>{}</h3>\n", escape(text))),
+                    SectionBlock::List(items) => body.list(items),
+                    SectionBlock::Table(table) => body.table(table),
+                    SectionBlock::Figure(figure) => body.figure(figure),
+                    SectionBlock::Report(name, report) => {
                         if let Some(name) = name {
                             let name = escape(name);
                             let _ = write!(parts, "<li><a href=\"#s{number}-{part}\">{name}</a></li>");
@@ -148,12 +148,12 @@ impl Page {
             }
         }
         list += "</ol></nav>\n";
-        let mut with_list = Writer { html: list };
+        let mut with_list = PageWriter { html: list };
         with_list.push(&body.html);
         self.around(with_list)
     }
 
-    fn around(&self, body: Writer) -> String {
+    fn around(&self, body: PageWriter) -> String {
         let Machine {
             system,
             architecture,
@@ -199,11 +199,11 @@ impl Page {
 
 /// The inside of a page.
 #[derive(Default)]
-struct Writer {
+struct PageWriter {
     html: String,
 }
 
-impl Writer {
+impl PageWriter {
     /// Writes markup of our own; what others have named goes through [`escape`].
     fn push(&mut self, markup: &str) {
         self.html += markup;
@@ -229,7 +229,7 @@ impl Writer {
         self.push(&format!("<figure>\n{}</figure>\n", figure.svg));
     }
 
-    fn report(&mut self, report: &Report) {
+    fn report(&mut self, report: &BenchReport) {
         let Contents {
             what,
             how,
@@ -256,7 +256,7 @@ impl Writer {
         self.push("</details>\n");
     }
 
-    fn table(&mut self, table: &Table) {
+    fn table(&mut self, table: &MarkdownTable) {
         self.push("<div class=\"scroll\"><table>\n<thead><tr>");
         for (column, title) in table.header.iter().enumerate() {
             let class = if column < table.texts { "" } else { " class=\"n\"" };
@@ -279,7 +279,7 @@ impl Writer {
         self.push("</tbody>\n</table></div>\n");
     }
 
-    fn cell(&mut self, cell: &Cell, is_number: bool, is_best: bool) {
+    fn cell(&mut self, cell: &TableCell, is_number: bool, is_best: bool) {
         let class = match (is_number, is_best) {
             (true, true) => " class=\"n best\"",
             (true, false) => " class=\"n\"",
@@ -323,8 +323,8 @@ impl Writer {
 }
 
 /// The largest share of every column, among the rows that differ in the method alone.
-fn best(table: &Table) -> Vec<(usize, usize)> {
-    let group = |row: &[Cell]| -> Vec<String> {
+fn best(table: &MarkdownTable) -> Vec<(usize, usize)> {
+    let group = |row: &[TableCell]| -> Vec<String> {
         let apart_from_method = table.texts.saturating_sub(1);
         row[..apart_from_method].iter().map(|cell| cell.text.clone()).collect()
     };

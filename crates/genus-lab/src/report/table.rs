@@ -6,7 +6,7 @@ use super::Interval;
 
 /// What stands in one cell.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cell {
+pub(crate) struct TableCell {
     pub(crate) text: String,
     /// What it is sorted by, where that is a number.
     pub(crate) value: Option<f64>,
@@ -16,7 +16,7 @@ pub(crate) struct Cell {
     pub(crate) paper: Option<f64>,
 }
 
-impl From<String> for Cell {
+impl From<String> for TableCell {
     fn from(text: String) -> Self {
         Self {
             text,
@@ -25,7 +25,7 @@ impl From<String> for Cell {
     }
 }
 
-impl Cell {
+impl TableCell {
     /// A number.
     pub(crate) fn number(text: String, value: f64) -> Self {
         Self {
@@ -71,14 +71,14 @@ impl Cell {
 
 /// A table. As text it is Markdown whose columns line up as plain text too.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub(crate) struct MarkdownTable {
     pub(crate) header: Vec<String>,
-    pub(crate) rows: Vec<Vec<Cell>>,
+    pub(crate) rows: Vec<Vec<TableCell>>,
     /// How many columns are text; the others are numbers.
     pub(crate) texts: usize,
 }
 
-impl Table {
+impl MarkdownTable {
     pub(crate) fn new(header: Vec<String>, texts: usize) -> Self {
         Self {
             header,
@@ -87,12 +87,12 @@ impl Table {
         }
     }
 
-    pub(crate) fn row(&mut self, cells: Vec<Cell>) {
+    pub(crate) fn row(&mut self, cells: Vec<TableCell>) {
         self.rows.push(cells);
     }
 }
 
-impl Table {
+impl MarkdownTable {
     /// The table as CSV: shares in % with half of their interval in a column of its own, other numbers as they are.
     pub(crate) fn csv(&self) -> String {
         let with_interval = |column: usize| self.rows.iter().any(|row| row[column].share.is_some());
@@ -166,10 +166,10 @@ fn latex_text(text: &str) -> String {
     escaped
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for MarkdownTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A name may hold what ends a cell.
-        let of = |row: &Vec<Cell>| row.iter().map(|cell| cell.text.replace('|', "\\|")).collect();
+        let of = |row: &Vec<TableCell>| row.iter().map(|cell| cell.text.replace('|', "\\|")).collect();
         let rows: Vec<Vec<String>> = std::iter::once(self.header.clone())
             .chain(self.rows.iter().map(of))
             .collect();

@@ -3,7 +3,7 @@
 //! A map has its channels side by side, so that a convolution is a product: a row of its left side is what the kernel sees of
 //! a pixel's neighbourhood, where it lies. A margin of zeros around a map stands for the padding of the layer that reads it.
 
-use genus_kernels::{Activation, Add, Buffer, Depthwise, Isa, LINE, Operand, Packed, Place, Square, product};
+use genus_kernels::{Activation, Addend, Buffer, Depthwise, Isa, LINE, MapLayout, Operand, Packed, RowLayout, product};
 use rayon::prelude::*;
 
 use super::NOT_FIRST;
@@ -23,7 +23,7 @@ pub(super) struct Maps {
 
 /// What an image takes on its way: a buffer for every place of a map.
 #[derive(Debug, Default)]
-pub(super) struct Scratch(Vec<Buffer>);
+pub(super) struct MapBuffers(Vec<Buffer>);
 
 /// Where a map is and how it is laid out.
 #[derive(Clone, Copy, Debug)]
@@ -89,11 +89,11 @@ impl Map {
 struct Layer {
     from: Map,
     to: Map,
-    step: Step,
+    step: MapOperation,
 }
 
 #[derive(Debug)]
-enum Step {
+enum MapOperation {
     Conv {
         packed: Packed,
         /// Where what the kernel sees lies, from its first pixel on, in pieces of `len` numbers.
@@ -157,7 +157,7 @@ impl Plan {
         self.layers.push(Layer {
             from,
             to,
-            step: Step::Conv {
+            step: MapOperation::Conv {
                 packed,
                 offsets,
                 len,
@@ -173,12 +173,12 @@ impl Plan {
         let [outputs, _, kernel, _] = conv.weight.dims();
         let bias = conv.bias.map_or_else(|| vec![0.0; outputs], values);
         let kernels = Depthwise::new(self.isa, kernel, stride, &values(conv.weight), &bias, activation);
-        let step = Step::Depthwise { kernels, before };
+        let step = MapOperation::Depthwise { kernels, before };
         self.layers.push(Layer { from, to, step });
     }
 
     fn pool(&mut self, from: Map, to: Map, [size, stride, before]: [usize; 3]) {
-        let step = Step::Pool { size, stride, before };
+        let step = MapOperation::Pool { size, stride, before };
         self.layers.push(Layer { from, to, step });
     }
 }
@@ -333,7 +333,7 @@ impl Maps {
     }
 
     /// Sends the pixels of an image through the layers.
-    pub(super) fn run(&self, pixels: &[f32], Scratch(buffers): &mut Scratch, out: &mut [f32]) {
+    pub(super) fn run(&self, pixels: &[f32], MapBuffers(buffers): &mut MapBuffers, out: &mut [f32]) {
         let maps = self.layers.iter().map(|layer| &layer.to).chain([&self.pixels]);
         let places = maps.clone().map(|map| map.place + 1).max().unwrap_or(0);
         buffers.resize_with(places.max(buffers.len()), Buffer::default);
@@ -387,7 +387,7 @@ impl Layer {
         let input = &buffers[from.place];
         to.clear_margin(&mut out);
         match step {
-            Step::Conv {
+            MapOperation::Conv {
                 packed,
                 offsets,
                 len,
@@ -396,15 +396,15 @@ impl Layer {
                 add,
                 activation,
             } => {
-                let place = |map: &Map, before: usize, stride: usize| Place {
+                let place = |map: &Map, before: usize, stride: usize| RowLayout {
                     start: map.start(before),
                     line: stride * map.line(),
                     row: stride * map.stride,
                 };
                 let add_map = add;
                 let add = match add {
-                    Some(map) => Add::From(&buffers[map.place], place(map, 0, 1)),
-                    None => Add::Nothing,
+                    Some(map) => Addend::From(&buffers[map.place], place(map, 0, 1)),
+                    None => Addend::Nothing,
                 };
                 let left = Operand {
                     values: input,
@@ -426,14 +426,14 @@ impl Layer {
                 };
                 product(shape, left, packed, add, *activation, &mut out, place(to, 0, 1));
             }
-            Step::Depthwise { kernels, before } => {
-                let square = |map: &Map| Square {
+            MapOperation::Depthwise { kernels, before } => {
+                let square = |map: &Map| MapLayout {
                     side: map.side,
                     channels: map.stride,
                 };
                 kernels.run(input, square(from), *before, &mut out, square(to));
             }
-            Step::Pool { size, stride, before } => {
+            MapOperation::Pool { size, stride, before } => {
                 let lines = out[to.start(0)..].par_chunks_mut(to.line()).take(to.side).enumerate();
                 lines.for_each(|(y, out)| {
                     for (x, out) in out.chunks_mut(to.stride).take(to.side).enumerate() {

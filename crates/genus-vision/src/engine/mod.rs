@@ -16,21 +16,21 @@ use rayon::prelude::*;
 
 use crate::networks::{self, Network};
 use maps::Maps;
-use spares::Spares;
-use vit::Vit;
+use spares::ScratchPool;
+use vit::PackedVit;
 
 /// The first blocks of a network, or all of them, packed for a kind of instructions.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    body: Body,
+    body: PackedBody,
     /// The numbers of an image.
     image: usize,
 }
 
 #[derive(Debug)]
-enum Body {
-    Vit(Box<Vit>, Spares<vit::Scratch>),
-    Maps(Box<Maps>, Spares<maps::Scratch>),
+enum PackedBody {
+    Vit(Box<PackedVit>, ScratchPool<vit::TokenBuffers>),
+    Maps(Box<Maps>, ScratchPool<maps::MapBuffers>),
 }
 
 impl Engine {
@@ -39,12 +39,14 @@ impl Engine {
     /// # Panics
     /// When it does not begin with the first block.
     pub(crate) fn new(network: Network, image: usize, isa: Isa) -> Self {
-        let maps = |maps| Body::Maps(Box::new(maps), Spares::default());
+        let maps = |maps| PackedBody::Maps(Box::new(maps), ScratchPool::default());
         let body = match network.body {
-            networks::Body::Vit(net) => Body::Vit(Box::new(Vit::new(*net, isa)), Spares::default()),
-            networks::Body::ResNet(net) => maps(Maps::resnet(*net, image, isa)),
-            networks::Body::Lite(net) => maps(Maps::lite(*net, image, isa)),
-            networks::Body::Conv(net) => maps(Maps::conv4(*net, image, isa)),
+            networks::NetworkBody::Vit(net) => {
+                PackedBody::Vit(Box::new(PackedVit::new(*net, isa)), ScratchPool::default())
+            }
+            networks::NetworkBody::ResNet(net) => maps(Maps::resnet(*net, image, isa)),
+            networks::NetworkBody::Lite(net) => maps(Maps::lite(*net, image, isa)),
+            networks::NetworkBody::Conv(net) => maps(Maps::conv4(*net, image, isa)),
         };
         let image = 3 * image * image;
         Self { body, image }
@@ -53,8 +55,8 @@ impl Engine {
     /// What leaves the last of the blocks, a row an image; `pixels` holds whole images.
     pub(crate) fn run(&self, pixels: &[f32]) -> Vec<f32> {
         let (outputs, most) = match &self.body {
-            Body::Vit(vit, _) => (vit.outputs(), vit::TOGETHER),
-            Body::Maps(maps, _) => (maps.outputs(), 1),
+            PackedBody::Vit(vit, _) => (vit.outputs(), vit::TOGETHER),
+            PackedBody::Maps(maps, _) => (maps.outputs(), 1),
         };
         let images = pixels.len() / self.image;
         let mut out = vec![0.0; images * outputs];
@@ -63,8 +65,8 @@ impl Engine {
         let rows = out.par_chunks_mut(together * outputs);
         let rows = rows.zip(pixels[..images * self.image].par_chunks(together * self.image));
         rows.with_max_len(1).for_each(|(out, pixels)| match &self.body {
-            Body::Vit(vit, spares) => spares.with(|scratch| vit.run(pixels, scratch, out)),
-            Body::Maps(maps, spares) => spares.with(|scratch| maps.run(pixels, scratch, out)),
+            PackedBody::Vit(vit, spares) => spares.with(|scratch| vit.run(pixels, scratch, out)),
+            PackedBody::Maps(maps, spares) => spares.with(|scratch| maps.run(pixels, scratch, out)),
         });
         out
     }

@@ -4,9 +4,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// Things that are taken for a while and given back: as many are made as were ever in use at a time.
 #[derive(Debug, Default)]
-pub(super) struct Spares<T>(Mutex<Vec<T>>);
+pub(super) struct ScratchPool<T>(Mutex<Vec<T>>);
 
-impl<T: Default> Spares<T> {
+impl<T: Default> ScratchPool<T> {
     /// Does something with one of them.
     pub(super) fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
         // The last one given back is most likely still in a cache.

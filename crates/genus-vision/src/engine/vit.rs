@@ -1,17 +1,18 @@
 //! Vision transformers on the engine, a few images at a time.
 
 use genus_kernels::{
-    Activation, Add, Buffer, Head, Isa, Norm, Operand, Packed, Place, Workspace, attend, gate, product, row_stride,
+    Activation, Addend, AttentionHead, Buffer, Isa, LayerNorm, Operand, Packed, RowLayout, Workspace, attend, gate,
+    product, row_stride,
 };
 use rayon::prelude::*;
 
 use super::NOT_FIRST;
-use super::spares::Spares;
+use super::spares::ScratchPool;
 use crate::networks::{self, Linear, Rotary, values};
 
 /// The first blocks of a vision transformer, packed.
 #[derive(Debug)]
-pub(super) struct Vit {
+pub(super) struct PackedVit {
     isa: Isa,
     dim: usize,
     heads: usize,
@@ -23,22 +24,22 @@ pub(super) struct Vit {
     prefix: Vec<f32>,
     /// What is added to the patches, rows `row_stride(dim)` apart.
     positions: Buffer,
-    blocks: Vec<Block>,
+    blocks: Vec<PackedVitBlock>,
     /// The last norm, when all blocks are here: then only the class token is wanted of the last block.
-    norm: Option<Norm>,
+    norm: Option<LayerNorm>,
     rotary: Option<Rotary>,
     /// Where the heads' parts of a token are after attention.
     of_heads: Vec<usize>,
-    workspaces: Spares<Workspace>,
+    workspaces: ScratchPool<Workspace>,
 }
 
 #[derive(Debug)]
-struct Block {
-    norm1: Norm,
+struct PackedVitBlock {
+    norm1: LayerNorm,
     query: Packed,
     key_value: Packed,
     project: Packed,
-    norm2: Norm,
+    norm2: LayerNorm,
     gate: Option<Packed>,
     widen: Packed,
     narrow: Packed,
@@ -46,7 +47,7 @@ struct Block {
 
 /// What a few images take on their way.
 #[derive(Debug, Default)]
-pub(super) struct Scratch {
+pub(super) struct TokenBuffers {
     patches: Buffer,
     tokens: Buffer,
     normed: Buffer,
@@ -62,7 +63,7 @@ const ROWS: usize = 16;
 /// How many images go through the blocks together: weights are fetched from memory once for all of them.
 pub(super) const TOGETHER: usize = 4;
 
-impl Vit {
+impl PackedVit {
     /// Packs a transformer that begins with the first block.
     pub(super) fn new(vit: networks::Vit, isa: Isa) -> Self {
         let networks::Vit {
@@ -91,11 +92,14 @@ impl Vit {
             kernel: pack(embed.kernel, isa, 1, 1.0, None),
             prefix,
             positions: padded,
-            blocks: blocks.into_iter().map(|block| Block::new(block, isa, heads)).collect(),
+            blocks: blocks
+                .into_iter()
+                .map(|block| PackedVitBlock::new(block, isa, heads))
+                .collect(),
             norm: norm.map(normalisation),
             rotary,
             of_heads: (0..heads).map(|head| head * tokens * isa.words(dim / heads)).collect(),
-            workspaces: Spares::default(),
+            workspaces: ScratchPool::default(),
         }
     }
 
@@ -118,7 +122,7 @@ impl Vit {
     }
 
     /// Sends the pixels of a few images through the blocks.
-    pub(super) fn run(&self, pixels: &[f32], scratch: &mut Scratch, out: &mut [f32]) {
+    pub(super) fn run(&self, pixels: &[f32], scratch: &mut TokenBuffers, out: &mut [f32]) {
         let (dim, tokens, images) = (self.dim, self.tokens(), pixels.len() / self.pixels());
         let stride = row_stride(dim);
         scratch.tokens.reserve(images * tokens * stride);
@@ -145,7 +149,7 @@ impl Vit {
     }
 
     /// Makes tokens of pixels.
-    fn embed(&self, pixels: &[f32], scratch: &mut Scratch) {
+    fn embed(&self, pixels: &[f32], scratch: &mut TokenBuffers) {
         let Self {
             patch, side, dim, isa, ..
         } = *self;
@@ -175,17 +179,17 @@ impl Vit {
             }
         }
         // A line an image.
-        let place = Place {
+        let place = RowLayout {
             line: of_patches,
-            ..Place::rows(patch_stride)
+            ..RowLayout::rows(patch_stride)
         };
         let patches = Operand::whole(&scratch.patches, place, words);
-        let out = Place {
+        let out = RowLayout {
             start: prefix * stride,
             line: of_image,
             row: stride,
         };
-        let positions = Add::From(&self.positions, Place::rows(stride));
+        let positions = Addend::From(&self.positions, RowLayout::rows(stride));
         product(
             [images, side * side],
             patches,
@@ -198,7 +202,7 @@ impl Vit {
     }
 
     /// Sends the tokens of some images through a block, of which the first `wanted` of each are to leave it.
-    fn block(&self, block: &Block, images: usize, wanted: usize, scratch: &mut Scratch) {
+    fn block(&self, block: &PackedVitBlock, images: usize, wanted: usize, scratch: &mut TokenBuffers) {
         let Self { isa, dim, heads, .. } = *self;
         let (tokens, width, stride) = (self.tokens(), dim / heads, row_stride(dim));
         let words = isa.words(dim);
@@ -211,7 +215,7 @@ impl Vit {
         scratch.attending.reserve(images * tokens * head_stride);
         scratch.mixed.reserve(images * heads * tokens * mixed_words);
         scratch.inner.reserve(images * tokens * hidden_stride);
-        let Scratch {
+        let TokenBuffers {
             tokens: x,
             normed,
             attending,
@@ -223,21 +227,29 @@ impl Vit {
         // All tokens of all images are rows of one matrix; a few of each are lines of it.
         let (all, few) = ([1, images * tokens], [images, wanted]);
         let some = if wanted == tokens { all } else { few };
-        let place = |row: usize| Place {
+        let place = |row: usize| RowLayout {
             line: tokens * row,
-            ..Place::rows(row)
+            ..RowLayout::rows(row)
         };
 
         self.normalise(&block.norm1, x, images, tokens, normed);
         let left = Operand::whole(normed, place(word_stride), words);
         let out = place(head_stride);
-        product(some, left, &block.query, Add::Nothing, Activation::None, attending, out);
-        let out = Place { start: keys, ..out };
+        product(
+            some,
+            left,
+            &block.query,
+            Addend::Nothing,
+            Activation::None,
+            attending,
+            out,
+        );
+        let out = RowLayout { start: keys, ..out };
         product(
             all,
             left,
             &block.key_value,
-            Add::Nothing,
+            Addend::Nothing,
             Activation::None,
             attending,
             out,
@@ -259,7 +271,7 @@ impl Vit {
         let of_heads = mixed.par_chunks_mut(tokens * mixed_words).with_max_len(1).enumerate();
         of_heads.for_each(|(number, mixed)| {
             let (image, number) = (number / heads, number % heads);
-            let head = Head {
+            let head = AttentionHead {
                 values: &attending[image * tokens * head_stride..],
                 stride: head_stride,
                 tokens,
@@ -273,21 +285,29 @@ impl Vit {
         });
         let left = Operand {
             values: mixed,
-            place: Place {
+            place: RowLayout {
                 line: heads * tokens * mixed_words,
-                ..Place::rows(mixed_words)
+                ..RowLayout::rows(mixed_words)
             },
             len: mixed_words,
             offsets: &self.of_heads,
         };
         let out = place(stride);
-        product(few, left, &block.project, Add::Out, Activation::None, x, out);
+        product(few, left, &block.project, Addend::Out, Activation::None, x, out);
 
         self.normalise(&block.norm2, x, images, wanted, normed);
         let left = Operand::whole(normed, place(word_stride), words);
         let inside = place(hidden_stride);
         match &block.gate {
-            None => product(some, left, &block.widen, Add::Nothing, Activation::Gelu, inner, inside),
+            None => product(
+                some,
+                left,
+                &block.widen,
+                Addend::Nothing,
+                Activation::Gelu,
+                inner,
+                inside,
+            ),
             Some(gate_of) => {
                 // The gates and what they are for side by side.
                 let columns = block.widen.columns();
@@ -295,11 +315,11 @@ impl Vit {
                 let gated_stride = row_stride(2 * second);
                 gated.reserve(images * tokens * gated_stride);
                 for (start, matrix) in [(0, gate_of), (second, &block.widen)] {
-                    let out = Place {
+                    let out = RowLayout {
                         start,
                         ..place(gated_stride)
                     };
-                    product(some, left, matrix, Add::Nothing, Activation::None, gated, out);
+                    product(some, left, matrix, Addend::Nothing, Activation::None, gated, out);
                 }
                 let rows = inner[..images * tokens * hidden_stride].par_chunks_mut(hidden_stride);
                 let rows = rows.zip(gated.par_chunks(gated_stride)).enumerate();
@@ -311,11 +331,11 @@ impl Vit {
             }
         }
         let left = Operand::whole(inner, inside, hidden);
-        product(some, left, &block.narrow, Add::Out, Activation::None, x, out);
+        product(some, left, &block.narrow, Addend::Out, Activation::None, x, out);
     }
 
     /// Normalises the first tokens of every image.
-    fn normalise(&self, norm: &Norm, x: &[f32], images: usize, wanted: usize, out: &mut [f32]) {
+    fn normalise(&self, norm: &LayerNorm, x: &[f32], images: usize, wanted: usize, out: &mut [f32]) {
         let (stride, words) = (row_stride(self.dim), row_stride(self.isa.words(self.dim)));
         let tokens = self.tokens();
         let images = out[..images * tokens * words].par_chunks_mut(tokens * words);
@@ -330,7 +350,7 @@ impl Vit {
     }
 }
 
-impl Block {
+impl PackedVitBlock {
     fn new(block: networks::VitBlock, isa: Isa, heads: usize) -> Self {
         let [scale1, scale2] = [block.scale1, block.scale2].map(|scale| scale.map(values));
         let dim = block.norm1.gamma.dims()[0];
@@ -367,8 +387,8 @@ fn pack(linear: Linear, isa: Isa, pieces: usize, scale: f32, scales: Option<Vec<
     })
 }
 
-fn normalisation(norm: networks::VitNorm) -> Norm {
-    Norm {
+fn normalisation(norm: networks::VitNorm) -> LayerNorm {
+    LayerNorm {
         gamma: values(norm.gamma),
         beta: values(norm.beta),
         epsilon: norm.epsilon as f32,

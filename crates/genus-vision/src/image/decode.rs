@@ -127,7 +127,7 @@ impl ImageError {
 }
 
 /// What a file says of its image beside the pixels.
-pub(super) struct Header {
+pub(super) struct ImageHeader {
     /// How the image is to be turned, as EXIF numbers it.
     pub(super) orientation: u8,
 }
@@ -156,7 +156,7 @@ pub fn read_file(path: impl AsRef<Path>, limits: &Limits) -> Result<Vec<u8>, Ima
 /// `ImageOps.exif_transpose(Image.open(file)).convert("RGB")`: transparency is dropped, not blended, and CMYK is
 /// converted without a colour profile. Two things differ on purpose. Grey of 16 bits keeps its upper eight, where
 /// Pillow turns everything above 255 white; and damaged data are an error, where Pillow may show a part. Lossy WebP
-/// and JPEG inside of TIFF are decoded by libraries whose rounding is their own: they may be off by a little.
+/// and JPEG inside TIFF are decoded by libraries whose rounding is their own: they may be off by a little.
 pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Rgb, ImageError> {
     limits.check_file(bytes.len() as u64)?;
     let (image, header) = match bytes {
@@ -169,7 +169,7 @@ pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Rgb, ImageError> {
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => {
             let orientation = webp::inspect(bytes, limits)?.unwrap_or(1);
             let (image, _) = generic("WebP", WebPDecoder::new(Cursor::new(bytes)), limits)?;
-            (image, Header { orientation })
+            (image, ImageHeader { orientation })
         }
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => gif::decode(bytes, limits)?,
         [b'P', b'6', b'\t'..=b'\r' | b' ' | b'#', ..] => ppm::decode(bytes, limits)?,
@@ -213,7 +213,7 @@ fn generic<D: ImageDecoder>(
     format: &'static str,
     decoder: image::ImageResult<D>,
     limits: &Limits,
-) -> Result<(Rgb, Header), ImageError> {
+) -> Result<(Rgb, ImageHeader), ImageError> {
     let fault = |error: image::ImageError| match error {
         image::ImageError::Unsupported(error) => ImageError::Unsupported {
             format,
@@ -246,7 +246,7 @@ fn generic<D: ImageDecoder>(
     let image = Rgb::new(width as usize, height as usize, data);
     let image = image.ok_or_else(|| ImageError::damaged(format, "an image without pixels"))?;
     let orientation = orientation.unwrap_or(1);
-    Ok((image, Header { orientation }))
+    Ok((image, ImageHeader { orientation }))
 }
 
 /// Drops transparency and the lower half of 16-bit samples.

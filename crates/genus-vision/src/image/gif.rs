@@ -3,10 +3,10 @@
 use ::gif::{ColorOutput, DecodeOptions, DecodingError, MemoryLimit};
 
 use super::Rgb;
-use super::decode::{Header, ImageError, Limits};
+use super::decode::{ImageError, ImageHeader, Limits};
 
 /// Decodes the first frame as Pillow shows it: what the frame does not cover has the transparent colour, or the first.
-pub(super) fn decode(bytes: &[u8], limits: &Limits) -> Result<(Rgb, Header), ImageError> {
+pub(super) fn decode(bytes: &[u8], limits: &Limits) -> Result<(Rgb, ImageHeader), ImageError> {
     let fault = |error: DecodingError| ImageError::damaged("GIF", error);
     let mut options = DecodeOptions::new();
     options.set_color_output(ColorOutput::Indexed);
@@ -47,5 +47,5 @@ pub(super) fn decode(bytes: &[u8], limits: &Limits) -> Result<(Rgb, Header), Ima
         }
     }
     let image = Rgb::new(width, height, data).ok_or_else(|| ImageError::damaged("GIF", "an image without pixels"))?;
-    Ok((image, Header { orientation: 1 }))
+    Ok((image, ImageHeader { orientation: 1 }))
 }

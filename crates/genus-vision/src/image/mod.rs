@@ -18,7 +18,7 @@ mod webp;
 pub use decode::{ImageError, Limits, decode, read_file, with_decoded};
 pub use resize::Filter;
 pub use source::ImageSource;
-pub use transform::{Transform, View};
+pub use transform::{Crop, Transform};
 
 /// A decoded image: eight bits a channel, red, green, blue, row after row.
 #[derive(Clone, Debug, PartialEq, Eq)]

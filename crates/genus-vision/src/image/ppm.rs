@@ -1,10 +1,10 @@
 //! Portable pixmaps: a size as text, then three bytes a pixel.
 
 use super::Rgb;
-use super::decode::{Header, ImageError, Limits};
+use super::decode::{ImageError, ImageHeader, Limits};
 
 /// Decodes a binary pixmap of eight bits a channel.
-pub(super) fn decode(bytes: &[u8], limits: &Limits) -> Result<(Rgb, Header), ImageError> {
+pub(super) fn decode(bytes: &[u8], limits: &Limits) -> Result<(Rgb, ImageHeader), ImageError> {
     let damaged = |message: &str| ImageError::damaged("PPM", message);
     let mut rest = bytes.get(2..).unwrap_or_default();
     let mut numbers = [0u64; 3];
@@ -30,7 +30,7 @@ pub(super) fn decode(bytes: &[u8], limits: &Limits) -> Result<(Rgb, Header), Ima
         .get(..length)
         .ok_or_else(|| damaged("it ends before its pixels do"))?;
     let image = Rgb::new(width, height, pixels.to_vec()).ok_or_else(|| damaged("an image without pixels"))?;
-    Ok((image, Header { orientation: 1 }))
+    Ok((image, ImageHeader { orientation: 1 }))
 }
 
 /// The next number of a header, behind white space and comments, and what follows it.

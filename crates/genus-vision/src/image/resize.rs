@@ -49,7 +49,7 @@ impl Filter {
 const PRECISION: u32 = 32 - 8 - 2;
 
 /// The weights of the samples that make some samples of a resized row.
-struct Weights {
+struct FilterWeights {
     /// For each sample: the first that counts.
     starts: Vec<usize>,
     /// For each sample: where its weights end in `values`; they begin where those before end.
@@ -57,7 +57,7 @@ struct Weights {
     values: Vec<i32>,
 }
 
-impl Weights {
+impl FilterWeights {
     /// The weights of the samples `window` of a row of `to` that is made from a row of `from`.
     fn new(filter: Filter, from: usize, to: usize, window: Range<usize>) -> Self {
         let scale = from as f64 / to as f64;
@@ -126,8 +126,8 @@ pub(super) fn resize(
 ) -> Vec<u8> {
     let (width, height) = (columns.len(), rows.len());
     // Like Pillow, a side that stays as it is takes no part: its weights would all be one.
-    let vertical = (size.1 != image.height).then(|| Weights::new(filter, image.height, size.1, rows.clone()));
-    let reach = vertical.as_ref().map_or(rows, Weights::reach);
+    let vertical = (size.1 != image.height).then(|| FilterWeights::new(filter, image.height, size.1, rows.clone()));
+    let reach = vertical.as_ref().map_or(rows, FilterWeights::reach);
     let source = |row: usize| &image.data[row * image.width * 3..][..image.width * 3];
 
     let mut narrow = Vec::with_capacity(reach.len() * width * 3);
@@ -136,7 +136,7 @@ pub(super) fn resize(
             narrow.extend_from_slice(&source(row)[columns.start * 3..columns.end * 3]);
         }
     } else {
-        let weights = Weights::new(filter, image.width, size.0, columns);
+        let weights = FilterWeights::new(filter, image.width, size.0, columns);
         for row in reach.clone() {
             let pixels = source(row).as_chunks::<3>().0;
             for (start, weights) in weights.iter() {

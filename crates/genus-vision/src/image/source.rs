@@ -8,7 +8,7 @@ use genus_files::RawPixels;
 
 use super::decode::{ImageError, Limits, read_file};
 
-/// An image on disk: a file of its own, or bare pixels inside of a larger file.
+/// An image on disk: a file of its own, or bare pixels inside a larger file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageSource {
     path: PathBuf,

@@ -7,7 +7,7 @@ use ::tiff::decoder::{Decoder, DecodingResult};
 use ::tiff::tags::Tag;
 use ::tiff::{ColorType, TiffError};
 
-use super::decode::{Header, ImageError, Limits, inked};
+use super::decode::{ImageError, ImageHeader, Limits, inked};
 use super::{Rgb, orientation};
 
 fn fault(error: TiffError) -> ImageError {
@@ -31,7 +31,7 @@ const GREY_AND_MORE: ColorType = ColorType::Multiband {
 };
 
 /// Decodes the first page.
-pub(super) fn decode(bytes: &[u8], limits: &Limits) -> Result<(Rgb, Header), ImageError> {
+pub(super) fn decode(bytes: &[u8], limits: &Limits) -> Result<(Rgb, ImageHeader), ImageError> {
     let (bytes, indexed) = without_palette(bytes);
     let mut decoder = Decoder::new(Cursor::new(bytes)).map_err(fault)?;
     let (width, height) = decoder.dimensions().map_err(fault)?;
@@ -71,7 +71,7 @@ pub(super) fn decode(bytes: &[u8], limits: &Limits) -> Result<(Rgb, Header), Ima
         DecodingResult::U16(samples) => samples.into_iter().map(|sample| (sample >> 8) as u8).collect(),
         _ => return Err(unsupported("samples that are not whole numbers of at most 16 bits")),
     };
-    let page = Page {
+    let page = TiffPage {
         width,
         height,
         samples,
@@ -103,7 +103,7 @@ pub(super) fn decode(bytes: &[u8], limits: &Limits) -> Result<(Rgb, Header), Ima
     };
     let image = data.and_then(|data| Rgb::new(width, height, data));
     let image = image.ok_or_else(|| ImageError::damaged("TIFF", "it has fewer samples than pixels"))?;
-    Ok((image, Header { orientation }))
+    Ok((image, ImageHeader { orientation }))
 }
 
 /// Declares the indices of an image with a palette to be shades of grey; says whether it did.
@@ -121,7 +121,7 @@ fn without_palette(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
     (bytes.into(), true)
 }
 
-struct Page {
+struct TiffPage {
     width: usize,
     height: usize,
     samples: Vec<u8>,
@@ -129,7 +129,7 @@ struct Page {
     planes: usize,
 }
 
-impl Page {
+impl TiffPage {
     /// The pixels from `channels` samples each.
     fn map(&self, channels: usize, pixel: impl Fn(&[u8; 4]) -> [u8; 3]) -> Option<Vec<u8>> {
         let count = self.width.checked_mul(self.height)?;

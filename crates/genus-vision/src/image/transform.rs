@@ -24,7 +24,7 @@ pub struct Transform {
 
 /// Which square is cut out of an image, for training.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct View {
+pub struct Crop {
     /// Where it lies between the left edge (0) and the right (1).
     pub across: f64,
     /// Where it lies between the upper edge (0) and the lower (1).
@@ -45,7 +45,7 @@ impl Transform {
     }
 
     /// The same of another square than the middle.
-    pub fn view(&self, image: &Rgb, view: View) -> Vec<f32> {
+    pub fn view(&self, image: &Rgb, view: Crop) -> Vec<f32> {
         let place = |at: f64| move |spare: usize| ((at * (spare as f64 + 1.0)) as usize).min(spare);
         let mut pixels = self.square(image, place(view.across), place(view.down));
         if view.mirrored {

@@ -72,13 +72,13 @@ impl LiteKind {
 pub(crate) struct Lite {
     /// The channels of what comes in.
     inputs: usize,
-    pub(crate) stem: Option<Step>,
-    pub(crate) blocks: Vec<Block>,
-    pub(crate) head: Option<Step>,
+    pub(crate) stem: Option<LiteStep>,
+    pub(crate) blocks: Vec<LiteBlock>,
+    pub(crate) head: Option<LiteStep>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Step {
+pub(crate) struct LiteStep {
     pub(crate) conv: Conv,
     pub(crate) stride: usize,
     /// Every channel by itself.
@@ -88,12 +88,12 @@ pub(crate) struct Step {
 }
 
 #[derive(Debug)]
-pub(crate) struct Block {
-    pub(crate) steps: Vec<Step>,
+pub(crate) struct LiteBlock {
+    pub(crate) steps: Vec<LiteStep>,
     pub(crate) residual: bool,
 }
 
-impl Step {
+impl LiteStep {
     /// The padding of a side of so many pixels. TensorFlow's "same": the odd pixel of padding goes to the end.
     pub(crate) fn padding(&self, length: usize) -> (usize, usize) {
         let covered = (length.div_ceil(self.stride) - 1) * self.stride + self.conv.kernel();
@@ -111,7 +111,7 @@ impl Step {
     }
 }
 
-impl Step {
+impl LiteStep {
     fn take(
         parts: &mut Parts,
         [conv, norm]: [&str; 2],
@@ -132,7 +132,8 @@ impl Step {
 impl Lite {
     /// The blocks `span`.
     pub(crate) fn new(kind: LiteKind, parts: &mut Parts, span: Range<usize>) -> Self {
-        let stem = (span.start == 0).then(|| Step::take(parts, ["conv_stem", "bn1"], [STEM, 3, 3, 3], 2, false, true));
+        let stem =
+            (span.start == 0).then(|| LiteStep::take(parts, ["conv_stem", "bn1"], [STEM, 3, 3, 3], 2, false, true));
         let stages = kind.stages();
         let mut blocks = Vec::new();
         let (mut inputs, mut first) = (STEM, 3);
@@ -143,12 +144,12 @@ impl Lite {
                 }
                 let name = format!("blocks.{stage}.{at}");
                 let stride = if at == 0 { stages[stage].stride } else { 1 };
-                blocks.push(Block::take(parts, &name, &stages[stage], inputs, stride));
+                blocks.push(LiteBlock::take(parts, &name, &stages[stage], inputs, stride));
             }
             inputs = stages[stage].channels;
         }
         let head = (span.end == kind.depth())
-            .then(|| Step::take(parts, ["conv_head", "bn2"], [HEAD, inputs, 1, 1], 1, false, true));
+            .then(|| LiteStep::take(parts, ["conv_head", "bn2"], [HEAD, inputs, 1, 1], 1, false, true));
         Self {
             inputs: first,
             stem,
@@ -174,13 +175,13 @@ impl Lite {
     }
 }
 
-impl Block {
+impl LiteBlock {
     fn take(parts: &mut Parts, name: &str, stage: &Stage, inputs: usize, stride: usize) -> Self {
         let (inside, outputs) = (inputs * stage.widening, stage.channels);
         let deep = [inside, 1, stage.kernel, stage.kernel];
         let mut step = |conv: &str, norm: &str, shape, stride, depthwise, cut| {
             let [conv, norm] = [conv, norm].map(|part| format!("{name}.{part}"));
-            Step::take(parts, [&conv, &norm], shape, stride, depthwise, cut)
+            LiteStep::take(parts, [&conv, &norm], shape, stride, depthwise, cut)
         };
         let steps = if stage.widening == 1 {
             vec![

@@ -18,14 +18,14 @@ use thiserror::Error;
 
 pub(crate) use conv::ConvNet;
 pub use lite::LiteKind;
-pub(crate) use lite::{Lite, Step as LiteStep};
-pub(crate) use parts::{Conv, Linear, Live, Parts};
+pub(crate) use lite::{Lite, LiteStep};
+pub(crate) use parts::{Conv, Linear, Parts, TrainingTensors};
 pub use positions::Positions;
 pub(crate) use positions::Rotary;
 pub use resnet::ResNetKind;
-pub(crate) use resnet::{Block as ResNetBlock, ResNet};
+pub(crate) use resnet::{ResNet, ResNetBlock};
 pub use vit::VitShape;
-pub(crate) use vit::{Block as VitBlock, Norm as VitNorm, Vit};
+pub(crate) use vit::{Vit, VitBlock, VitNorm};
 
 use crate::device::device;
 use crate::weights::{Tensor, Weights};
@@ -252,13 +252,13 @@ fn list(what: &str, names: &[String]) -> String {
 /// Consecutive blocks of a network with their weights, for images of one size.
 #[derive(Debug)]
 pub(crate) struct Network {
-    pub(crate) body: Body,
+    pub(crate) body: NetworkBody,
     device: Device,
 }
 
 /// The blocks by kind.
 #[derive(Debug)]
-pub(crate) enum Body {
+pub(crate) enum NetworkBody {
     Vit(Box<Vit>),
     ResNet(Box<ResNet>),
     Lite(Box<Lite>),
@@ -294,15 +294,15 @@ impl Network {
                 shape: Some(shape),
                 positions,
                 ..
-            } => Body::Vit(Box::new(Vit::new(shape, image, positions, parts, span)?)),
-            Architecture::ResNet(kind) => Body::ResNet(Box::new(ResNet::new(kind, parts, span))),
-            Architecture::Lite(kind) => Body::Lite(Box::new(Lite::new(kind, parts, span))),
+            } => NetworkBody::Vit(Box::new(Vit::new(shape, image, positions, parts, span)?)),
+            Architecture::ResNet(kind) => NetworkBody::ResNet(Box::new(ResNet::new(kind, parts, span))),
+            Architecture::Lite(kind) => NetworkBody::Lite(Box::new(Lite::new(kind, parts, span))),
             Architecture::Conv4(width) => {
                 let least = 1 << conv::DEPTH;
                 if image < least {
                     return Err(ArchitectureError::TooSmall { image, least });
                 }
-                Body::Conv(Box::new(ConvNet::new(width, parts, span)))
+                NetworkBody::Conv(Box::new(ConvNet::new(width, parts, span)))
             }
         };
         let device = device.clone();
@@ -312,10 +312,10 @@ impl Network {
     /// What leaves the last of the blocks, a row an image: features, if it is the network's last.
     pub(crate) fn forward(&self, values: &[f32], images: usize) -> Array<2> {
         match &self.body {
-            Body::Vit(net) => net.forward(values, images, &self.device),
-            Body::ResNet(net) => net.forward(values, images, &self.device),
-            Body::Lite(net) => net.forward(values, images, &self.device),
-            Body::Conv(net) => net.forward(values, images, &self.device),
+            NetworkBody::Vit(net) => net.forward(values, images, &self.device),
+            NetworkBody::ResNet(net) => net.forward(values, images, &self.device),
+            NetworkBody::Lite(net) => net.forward(values, images, &self.device),
+            NetworkBody::Conv(net) => net.forward(values, images, &self.device),
         }
     }
 }

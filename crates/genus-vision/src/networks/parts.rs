@@ -14,23 +14,23 @@ use crate::weights::Tensor;
 ///
 /// Problems are collected and told together by [`finish`](Self::finish): whoever has the wrong file sees all of it at once.
 pub(crate) struct Parts<'a> {
-    source: Source<'a>,
+    source: TensorSource<'a>,
     device: &'a Device,
     wanted: Vec<(String, Vec<usize>)>,
     missing: Vec<String>,
     misshapen: Vec<String>,
 }
 
-enum Source<'a> {
+enum TensorSource<'a> {
     /// A file: every tensor is taken once, and laid out for inference.
     File(BTreeMap<String, Tensor>),
     /// A training: gradients flow back to the tensors.
-    Live(&'a Live),
+    Live(&'a TrainingTensors),
 }
 
 /// The tensors of one forward pass in training.
 #[derive(Debug, Default)]
-pub(crate) struct Live {
+pub(crate) struct TrainingTensors {
     /// The tensors by name, each flat.
     pub(crate) tensors: BTreeMap<String, Array<1>>,
     /// Whether batch normalisations keep the statistics that they came with.
@@ -80,12 +80,12 @@ struct BatchNorm {
     gamma: Array<1>,
     beta: Array<1>,
     epsilon: f64,
-    statistics: Statistics,
+    statistics: NormStatistics,
 }
 
 /// What a batch normalisation in training takes for mean and variance.
 #[derive(Debug)]
-enum Statistics {
+enum NormStatistics {
     /// Those of the batch, of which it takes note.
     Batch(Arc<Mutex<Vec<BatchStatistics>>>),
     /// Those that it came with.
@@ -115,14 +115,14 @@ impl BatchNorm {
     fn forward(&self, x: Array<4>) -> Array<4> {
         let (gamma, beta) = (self.gamma.clone(), self.beta.clone());
         let seen = match &self.statistics {
-            Statistics::Fixed(both) => {
+            NormStatistics::Fixed(both) => {
                 let [mean, variance] = both.as_ref();
                 let scale = gamma * (variance.clone() + self.epsilon).sqrt().recip();
                 let shift = beta - mean.clone() * scale.clone();
                 let channels = [1, scale.dims()[0], 1, 1];
                 return x * scale.reshape(channels) + shift.reshape(channels);
             }
-            Statistics::Batch(seen) => seen,
+            NormStatistics::Batch(seen) => seen,
         };
         let [images, _, height, width] = x.dims();
         let normed = batch_norm_train(x, gamma, beta, self.epsilon);
@@ -150,15 +150,15 @@ fn pointwise(x: Array<4>, weight: Array<4>) -> Array<4> {
 impl<'a> Parts<'a> {
     /// The tensors of a file.
     pub(crate) fn of_file(tensors: BTreeMap<String, Tensor>, device: &'a Device) -> Self {
-        Self::new(Source::File(tensors), device)
+        Self::new(TensorSource::File(tensors), device)
     }
 
     /// The tensors of a training.
-    pub(crate) fn of_training(live: &'a Live, device: &'a Device) -> Self {
-        Self::new(Source::Live(live), device)
+    pub(crate) fn of_training(live: &'a TrainingTensors, device: &'a Device) -> Self {
+        Self::new(TensorSource::Live(live), device)
     }
 
-    fn new(source: Source<'a>, device: &'a Device) -> Self {
+    fn new(source: TensorSource<'a>, device: &'a Device) -> Self {
         Self {
             source,
             device,
@@ -172,8 +172,8 @@ impl<'a> Parts<'a> {
     fn take(&mut self, name: &str, shape: &[usize]) -> Vec<f32> {
         self.wanted.push((name.to_owned(), shape.to_owned()));
         let found = match &mut self.source {
-            Source::File(tensors) => tensors.remove(name),
-            Source::Live(_) => None,
+            TensorSource::File(tensors) => tensors.remove(name),
+            TensorSource::Live(_) => None,
         };
         match found {
             Some(tensor) if tensor.shape == shape => return tensor.values,
@@ -189,8 +189,8 @@ impl<'a> Parts<'a> {
     /// The tensor of a training, if this is one and has it.
     fn live(&self, name: &str) -> Option<Array<1>> {
         match &self.source {
-            Source::File(_) => None,
-            Source::Live(live) => live.tensors.get(name).cloned(),
+            TensorSource::File(_) => None,
+            TensorSource::Live(live) => live.tensors.get(name).cloned(),
         }
     }
 
@@ -242,15 +242,15 @@ impl<'a> Parts<'a> {
     /// A convolution without bias of its own and the batch normalisation after it.
     pub(crate) fn conv(&mut self, conv: &str, norm: &str, shape: [usize; 4], epsilon: f64) -> Conv {
         let outputs = shape[0];
-        if let Source::Live(live) = &self.source {
+        if let TensorSource::Live(live) = &self.source {
             let statistics = match live.fixed_statistics {
                 true => {
                     let both = ["running_mean", "running_var"];
-                    Statistics::Fixed(Box::new(
+                    NormStatistics::Fixed(Box::new(
                         both.map(|part| self.tensor(&format!("{norm}.{part}"), [outputs])),
                     ))
                 }
-                false => Statistics::Batch(Arc::clone(&live.seen)),
+                false => NormStatistics::Batch(Arc::clone(&live.seen)),
             };
             return Conv {
                 weight: self.tensor(&format!("{conv}.weight"), shape),
@@ -295,8 +295,8 @@ impl<'a> Parts<'a> {
         let both = |embedding: Array<3>| [0..1, 1..1 + patches].map(|rows| embedding.clone().slice([0..1, rows]));
         let shape = [1, 1 + patches, dim];
         let found = match &mut self.source {
-            Source::File(tensors) => tensors.remove(NAME),
-            Source::Live(_) => None,
+            TensorSource::File(tensors) => tensors.remove(NAME),
+            TensorSource::Live(_) => None,
         };
         let Some(found) = found else {
             return Ok(both(self.tensor(NAME, shape)));
@@ -317,8 +317,8 @@ impl<'a> Parts<'a> {
     /// Whether all was there, in the right shapes, and nothing besides.
     pub(crate) fn finish(self) -> Result<(), ArchitectureError> {
         let surplus: Vec<String> = match self.source {
-            Source::File(tensors) => tensors.into_keys().collect(),
-            Source::Live(_) => Vec::new(),
+            TensorSource::File(tensors) => tensors.into_keys().collect(),
+            TensorSource::Live(_) => Vec::new(),
         };
         if self.missing.is_empty() && self.misshapen.is_empty() && surplus.is_empty() {
             return Ok(());

@@ -51,26 +51,26 @@ impl ResNetKind {
 pub(crate) struct ResNet {
     /// The channels of what comes in.
     inputs: usize,
-    pub(crate) stem: Option<Step>,
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) stem: Option<ResNetStep>,
+    pub(crate) blocks: Vec<ResNetBlock>,
     /// Whether means are taken at the end.
     pub(crate) last: bool,
 }
 
 /// A convolution with its stride; the padding keeps the middle in the middle.
 #[derive(Debug)]
-pub(crate) struct Step {
+pub(crate) struct ResNetStep {
     pub(crate) conv: Conv,
     pub(crate) stride: usize,
 }
 
 #[derive(Debug)]
-pub(crate) struct Block {
-    pub(crate) steps: Vec<Step>,
-    pub(crate) shortcut: Option<Step>,
+pub(crate) struct ResNetBlock {
+    pub(crate) steps: Vec<ResNetStep>,
+    pub(crate) shortcut: Option<ResNetStep>,
 }
 
-impl Step {
+impl ResNetStep {
     fn take(parts: &mut Parts, conv: &str, norm: &str, shape: [usize; 4], stride: usize) -> Self {
         Self {
             conv: parts.conv(conv, norm, shape, EPSILON),
@@ -88,7 +88,7 @@ impl Step {
 impl ResNet {
     /// The blocks `span`.
     pub(crate) fn new(kind: ResNetKind, parts: &mut Parts, span: Range<usize>) -> Self {
-        let stem = (span.start == 0).then(|| Step::take(parts, "conv1", "bn1", [64, 3, 7, 7], 2));
+        let stem = (span.start == 0).then(|| ResNetStep::take(parts, "conv1", "bn1", [64, 3, 7, 7], 2));
         let mut blocks = Vec::new();
         let (mut inputs, mut first) = (64, 3);
         let places = kind.blocks().into_iter().enumerate();
@@ -102,7 +102,7 @@ impl ResNet {
                 }
                 let stride = if stage > 0 && number == 0 { 2 } else { 1 };
                 let name = format!("layer{}.{number}", stage + 1);
-                blocks.push(Block::take(kind, parts, &name, [inputs, inside, outputs], stride));
+                blocks.push(ResNetBlock::take(kind, parts, &name, [inputs, inside, outputs], stride));
             }
             inputs = outputs;
         }
@@ -126,7 +126,7 @@ impl ResNet {
     }
 }
 
-impl Block {
+impl ResNetBlock {
     fn take(
         kind: ResNetKind,
         parts: &mut Parts,
@@ -135,7 +135,7 @@ impl Block {
         stride: usize,
     ) -> Self {
         let mut step = |at: usize, shape, stride| {
-            Step::take(
+            ResNetStep::take(
                 parts,
                 &format!("{name}.conv{at}"),
                 &format!("{name}.bn{at}"),
@@ -156,7 +156,7 @@ impl Block {
         };
         let shortcut = (stride != 1 || inputs != outputs).then(|| {
             let (conv, norm) = (format!("{name}.downsample.0"), format!("{name}.downsample.1"));
-            Step::take(parts, &conv, &norm, [outputs, inputs, 1, 1], stride)
+            ResNetStep::take(parts, &conv, &norm, [outputs, inputs, 1, 1], stride)
         });
         Self { steps, shortcut }
     }

@@ -85,15 +85,15 @@ impl VitShape {
 pub(crate) struct Vit {
     pub(crate) dim: usize,
     pub(crate) heads: usize,
-    pub(crate) embed: Option<Embed>,
-    pub(crate) blocks: Vec<Block>,
-    pub(crate) norm: Option<Norm>,
+    pub(crate) embed: Option<PatchEmbedding>,
+    pub(crate) blocks: Vec<VitBlock>,
+    pub(crate) norm: Option<VitNorm>,
     pub(crate) rotary: Option<Rotary>,
 }
 
 /// From the pixels of an image of one size to tokens.
 #[derive(Debug)]
-pub(crate) struct Embed {
+pub(crate) struct PatchEmbedding {
     pub(crate) patch: usize,
     pub(crate) side: usize,
     pub(crate) kernel: Linear,
@@ -104,14 +104,14 @@ pub(crate) struct Embed {
 }
 
 #[derive(Debug)]
-pub(crate) struct Norm {
+pub(crate) struct VitNorm {
     pub(crate) gamma: Array<1>,
     pub(crate) beta: Array<1>,
     /// What is added to the variance.
     pub(crate) epsilon: f64,
 }
 
-impl Norm {
+impl VitNorm {
     fn take(parts: &mut Parts, name: &str, dim: usize, epsilon: f64) -> Self {
         Self {
             epsilon,
@@ -126,14 +126,14 @@ impl Norm {
 }
 
 #[derive(Debug)]
-pub(crate) struct Block {
-    pub(crate) norm1: Norm,
+pub(crate) struct VitBlock {
+    pub(crate) norm1: VitNorm,
     /// Queries, and keys with values, apart: the last block asks for one token only.
     pub(crate) query: Linear,
     pub(crate) key_value: Linear,
     pub(crate) project: Linear,
     pub(crate) scale1: Option<Array<1>>,
-    pub(crate) norm2: Norm,
+    pub(crate) norm2: VitNorm,
     /// Of a gated perceptron, what its inner layer is multiplied by.
     pub(crate) gate: Option<Linear>,
     pub(crate) widen: Linear,
@@ -166,7 +166,7 @@ impl Vit {
         };
         let epsilon = positions.epsilon();
         let embed = match span.start {
-            0 => Some(Embed::take(parts, shape, image / patch, positions)?),
+            0 => Some(PatchEmbedding::take(parts, shape, image / patch, positions)?),
             _ => None,
         };
         let last = span.end == shape.depth;
@@ -174,8 +174,8 @@ impl Vit {
             dim,
             heads,
             embed,
-            blocks: span.map(|b| Block::take(parts, b, &shape, epsilon)).collect(),
-            norm: last.then(|| Norm::take(parts, "norm", dim, epsilon)),
+            blocks: span.map(|b| VitBlock::take(parts, b, &shape, epsilon)).collect(),
+            norm: last.then(|| VitNorm::take(parts, "norm", dim, epsilon)),
             rotary,
         })
     }
@@ -234,7 +234,7 @@ impl Rotations {
     }
 }
 
-impl Embed {
+impl PatchEmbedding {
     fn take(parts: &mut Parts, shape: VitShape, side: usize, positions: Positions) -> Result<Self, ArchitectureError> {
         let VitShape { patch, dim, .. } = shape;
         let class = parts.tensor("cls_token", [1, 1, dim]);
@@ -282,13 +282,13 @@ impl Embed {
     }
 }
 
-impl Block {
+impl VitBlock {
     fn take(parts: &mut Parts, number: usize, shape: &VitShape, epsilon: f64) -> Self {
         let VitShape { dim, hidden, .. } = *shape;
         let name = |part: &str| format!("blocks.{number}.{part}");
         let scale = |parts: &mut Parts, part| shape.layer_scale.then(|| parts.tensor(&name(part), [dim]));
         let [query, key_value] = parts.split_linear(&name("attn.qkv"), dim, 3 * dim, dim);
-        let norm1 = Norm::take(parts, &name("norm1"), dim, epsilon);
+        let norm1 = VitNorm::take(parts, &name("norm1"), dim, epsilon);
         let inner = if shape.gated { "mlp.fc1_x" } else { "mlp.fc1" };
         Self {
             norm1,
@@ -296,7 +296,7 @@ impl Block {
             key_value,
             project: parts.linear(&name("attn.proj"), &[dim, dim]),
             scale1: scale(parts, "ls1.gamma"),
-            norm2: Norm::take(parts, &name("norm2"), dim, epsilon),
+            norm2: VitNorm::take(parts, &name("norm2"), dim, epsilon),
             gate: shape.gated.then(|| parts.linear(&name("mlp.fc1_g"), &[hidden, dim])),
             widen: parts.linear(&name(inner), &[hidden, dim]),
             narrow: parts.linear(&name("mlp.fc2"), &[dim, hidden]),

@@ -19,9 +19,9 @@ const FIXED: &str = "fixed.";
 
 /// The tensors of a training.
 #[derive(Debug)]
-pub(crate) struct Descent {
+pub(crate) struct Sgd {
     /// What gradients change.
-    parameters: BTreeMap<String, Parameter>,
+    parameters: BTreeMap<String, SgdParameter>,
     /// What they do not: the last norm of a transformer, running statistics.
     fixed: Arrays,
     /// The shapes of both; on the device all tensors are flat.
@@ -34,12 +34,12 @@ pub(crate) struct Descent {
 }
 
 #[derive(Clone, Debug)]
-struct Parameter {
+struct SgdParameter {
     value: Array<1>,
     momentum: Array<1>,
 }
 
-impl Descent {
+impl Sgd {
     pub(crate) fn new(
         parameters: BTreeMap<String, Tensor>,
         fixed: BTreeMap<String, Tensor>,
@@ -59,7 +59,7 @@ impl Descent {
                 .map(|(name, tensor)| {
                     let value = flat(tensor);
                     let momentum = value.zeros_like();
-                    (name, Parameter { value, momentum })
+                    (name, SgdParameter { value, momentum })
                 })
                 .collect(),
             fixed: fixed.into_iter().map(|(name, tensor)| (name, flat(tensor))).collect(),
@@ -100,7 +100,7 @@ impl Descent {
     pub(crate) fn step(&mut self, gradients: Arrays, seen: Arrays, learning_rate: f64) {
         for (name, gradient) in gradients {
             // Taken out, and not cloned: arrays that nobody else holds are changed where they are.
-            let Some(Parameter { value, momentum }) = self.parameters.remove(&name) else {
+            let Some(SgdParameter { value, momentum }) = self.parameters.remove(&name) else {
                 continue;
             };
             let vector = self.shapes.get(&name).is_some_and(|shape| shape.len() <= 1);
@@ -111,7 +111,7 @@ impl Descent {
             };
             let momentum = momentum * self.momentum + gradient + value.clone() * decay;
             let value = value - momentum.clone() * learning_rate;
-            self.parameters.insert(name, Parameter { value, momentum });
+            self.parameters.insert(name, SgdParameter { value, momentum });
         }
         for (name, batch) in seen {
             if let Some(running) = self.fixed.get_mut(&name) {

@@ -12,12 +12,12 @@ use burn_tensor::{Device, Tensor as Array, TensorData, activation};
 use genus_core::rng::Rng;
 
 use super::contrast::contrast;
-use super::descent::Descent;
+use super::descent::Sgd;
 use super::head::{mlp, mlp_shapes};
-use super::objective::{Arrays, Gradients, Objective};
+use super::objective::{Arrays, Gradients, TrainingObjective};
 use super::{TrainError, fresh};
 use crate::device::device;
-use crate::networks::{Live, Parts, values};
+use crate::networks::{Parts, TrainingTensors, values};
 use crate::weights::Tensor;
 
 /// The sizes of a hash head.
@@ -114,26 +114,32 @@ impl HashShape {
 
 /// Codes are learnt: the objective of OCD.
 #[derive(Debug)]
-pub(crate) struct Hash {
+pub(crate) struct HashObjective {
     inputs: usize,
     settings: HashSettings,
 }
 
 /// A way that batch normalisations go.
-enum Mode<'a> {
+enum NormMode<'a> {
     /// By the batch, of which its mean and variance are noted.
     Batch(&'a mut Arrays),
     /// By the running statistics.
     Running,
 }
 
-impl Hash {
+impl HashObjective {
     pub(crate) fn new(inputs: usize, settings: HashSettings) -> Self {
         Self { inputs, settings }
     }
 
     /// What goes into tanh on both ways, a row an item.
-    fn forward(&self, live: &Live, features: Array<2>, mut mode: Mode, device: &Device) -> [Array<2>; 2] {
+    fn forward(
+        &self,
+        live: &TrainingTensors,
+        features: Array<2>,
+        mut mode: NormMode,
+        device: &Device,
+    ) -> [Array<2>; 2] {
         let HashShape {
             hidden,
             embedding,
@@ -157,12 +163,12 @@ impl Hash {
         device: &Device,
     ) -> Gradients {
         let leaf = |(name, array): (&String, &Array<1>)| (name.clone(), array.clone().autodiff().require_grad());
-        let live = Live {
+        let live = TrainingTensors {
             tensors: tensors.map(leaf).collect(),
-            ..Live::default()
+            ..TrainingTensors::default()
         };
         let mut seen = Arrays::new();
-        let [signs, magnitudes] = self.forward(&live, features.clone(), Mode::Batch(&mut seen), device);
+        let [signs, magnitudes] = self.forward(&live, features.clone(), NormMode::Batch(&mut seen), device);
         let shape = signs.dims();
         let plain = |way: &Array<2>| values(way.clone().inner());
         let (loss, slopes) = self.loss(&plain(&signs), &plain(&magnitudes), labels);
@@ -235,7 +241,7 @@ impl Hash {
     }
 }
 
-impl Objective for Hash {
+impl TrainingObjective for HashObjective {
     fn first_values(&self, seed: u64) -> BTreeMap<String, Tensor> {
         let tensors = self
             .settings
@@ -282,11 +288,11 @@ fn magnitude(x: f64) -> (f64, f64) {
 }
 
 /// A batch normalisation.
-fn norm(parts: &mut Parts, name: &str, x: Array<2>, mode: &mut Mode) -> Array<2> {
+fn norm(parts: &mut Parts, name: &str, x: Array<2>, mode: &mut NormMode) -> Array<2> {
     let [items, length] = x.dims();
     let [scale, shift] = ["weight", "bias"].map(|part| parts.tensor(&format!("{name}.{part}"), [length]));
     match mode {
-        Mode::Batch(seen) => {
+        NormMode::Batch(seen) => {
             let normed = batch_norm_train(x, scale, shift, EPSILON);
             // Running variances are without bias.
             let unbiased = items as f64 / (items as f64 - 1.0).max(1.0);
@@ -294,7 +300,7 @@ fn norm(parts: &mut Parts, name: &str, x: Array<2>, mode: &mut Mode) -> Array<2>
             seen.insert(format!("{name}.running_var"), normed.variance.inner() * unbiased);
             normed.output
         }
-        Mode::Running => {
+        NormMode::Running => {
             let [mean, variance] =
                 ["running_mean", "running_var"].map(|part| parts.tensor(&format!("{name}.{part}"), [1, length]));
             let scale: Array<2> = scale.reshape([1, length]) * (variance + EPSILON).sqrt().recip();
@@ -306,8 +312,8 @@ fn norm(parts: &mut Parts, name: &str, x: Array<2>, mode: &mut Mode) -> Array<2>
 /// A hash head as it is used: the hash values of features.
 #[derive(Debug)]
 pub struct HashHead {
-    hash: Hash,
-    live: Live,
+    hash: HashObjective,
+    live: TrainingTensors,
     device: Device,
 }
 
@@ -329,7 +335,7 @@ impl HashHead {
         };
         shape.check(inputs)?;
         let device = device();
-        let mut live = Live::default();
+        let mut live = TrainingTensors::default();
         for (name, shape) in shape.trained(inputs).into_iter().chain(shape.statistics()) {
             let problem = match tensors.remove(&name) {
                 Some(tensor) if tensor.shape != shape => format!("{name} is {:?} and not {shape:?}", tensor.shape),
@@ -354,7 +360,7 @@ impl HashHead {
             ..HashSettings::default()
         };
         Ok(Self {
-            hash: Hash::new(inputs, settings),
+            hash: HashObjective::new(inputs, settings),
             live,
             device,
         })
@@ -380,7 +386,7 @@ impl HashHead {
             let mut filled = block.to_vec();
             filled.resize(AT_A_TIME * inputs, 0.0);
             let filled = Array::from_data(TensorData::new(filled, [AT_A_TIME, inputs]), &self.device);
-            let [signs, _] = self.hash.forward(&self.live, filled, Mode::Running, &self.device);
+            let [signs, _] = self.hash.forward(&self.live, filled, NormMode::Running, &self.device);
             hashes.extend(&values(signs.tanh())[..block.len() / inputs * self.bits()]);
         }
         Ok(hashes)
@@ -415,8 +421,8 @@ fn rows(features: &[f32], inputs: usize) -> Result<usize, TrainError> {
 /// ```
 #[derive(Debug)]
 pub struct HashTrainer {
-    hash: Hash,
-    descent: Descent,
+    hash: HashObjective,
+    descent: Sgd,
     device: Device,
 }
 
@@ -431,10 +437,10 @@ impl HashTrainer {
     ) -> Result<Self, TrainError> {
         settings.shape.check(inputs)?;
         let device = device();
-        let hash = Hash::new(inputs, settings);
+        let hash = HashObjective::new(inputs, settings);
         let (values, statistics) = (hash.first_values(seed), hash.first_statistics());
         Ok(Self {
-            descent: Descent::new(values, statistics, momentum, weight_decay, &device),
+            descent: Sgd::new(values, statistics, momentum, weight_decay, &device),
             hash,
             device,
         })

@@ -11,8 +11,8 @@ use genus_core::rng::Rng;
 
 use super::contrast::contrast;
 use super::fresh;
-use super::objective::{Arrays, Gradients, Objective};
-use crate::networks::{Live, Parts, values};
+use super::objective::{Arrays, Gradients, TrainingObjective};
+use crate::networks::{Parts, TrainingTensors, values};
 use crate::weights::Tensor;
 
 /// The sizes of a projection head.
@@ -45,7 +45,7 @@ const LEAST: f64 = 1e-12;
 
 /// A projection head; its tensors are handed to it.
 #[derive(Clone, Debug)]
-pub struct Head {
+pub struct ProjectionHead {
     inputs: usize,
     shape: HeadShape,
 }
@@ -61,7 +61,7 @@ pub struct HeadGradients {
     pub tensors: BTreeMap<String, Tensor>,
 }
 
-impl Head {
+impl ProjectionHead {
     /// A head for so many features.
     pub fn new(inputs: usize, shape: HeadShape) -> Self {
         Self { inputs, shape }
@@ -132,9 +132,9 @@ impl Head {
     ) -> Gradients {
         let [items, inputs] = features.dims();
         let leaf = |(name, array): (&String, &Array<1>)| (name.clone(), array.clone().autodiff().require_grad());
-        let mut live = Live {
+        let mut live = TrainingTensors {
             tensors: tensors.iter().filter(|(name, _)| *name != LAST).map(leaf).collect(),
-            ..Live::default()
+            ..TrainingTensors::default()
         };
         let features = features.autodiff().require_grad();
         let mut parts = Parts::of_training(&live, device);
@@ -175,12 +175,12 @@ impl Head {
 
 /// Images of a class are brought together, seen through a head.
 #[derive(Debug)]
-pub(crate) struct Contrast {
-    pub(crate) head: Head,
+pub(crate) struct ContrastiveObjective {
+    pub(crate) head: ProjectionHead,
     pub(crate) temperature: f64,
 }
 
-impl Objective for Contrast {
+impl TrainingObjective for ContrastiveObjective {
     fn first_values(&self, seed: u64) -> BTreeMap<String, Tensor> {
         self.head.first_values(seed)
     }

@@ -40,16 +40,16 @@ use thiserror::Error;
 
 pub use distil::{DistilLoss, UNLABELLED};
 pub use hash::{HashHead, HashSettings, HashShape, HashTrainer};
-pub use head::{Head, HeadGradients, HeadShape};
+pub use head::{HeadGradients, HeadShape, ProjectionHead};
 pub use objective::ObjectiveSettings;
 pub use self_distil::{SelfDistilHead, SelfDistilSettings};
 pub use trunk::{Trunk, TrunkStore};
 
-use descent::Descent;
-use objective::{Arrays, Gradients, Objective};
+use descent::Sgd;
+use objective::{Arrays, Gradients, TrainingObjective};
 
 use crate::device::{device, on_processor};
-use crate::networks::{Architecture, ArchitectureError, Live, Network, Parts, values};
+use crate::networks::{Architecture, ArchitectureError, Network, Parts, TrainingTensors, values};
 use crate::runner::Runner;
 use crate::weights::{Tensor, Weights};
 use crate::workers::Workers;
@@ -152,11 +152,11 @@ pub struct Trainer {
     /// The blocks that are trained.
     span: Range<usize>,
     settings: TrainerSettings,
-    objective: Box<dyn Objective>,
+    objective: Box<dyn TrainingObjective>,
     /// The whole network as it was at the beginning.
     network: BTreeMap<String, Tensor>,
     /// What is trained, of the network and of what comes after it, and what is used with it.
-    descent: Descent,
+    descent: Sgd,
     trunk: Option<Trunk>,
     device: Device,
     workers: Workers,
@@ -217,7 +217,7 @@ impl Trainer {
                 fixed.insert(name, tensor.clone());
             }
         }
-        let descent = Descent::new(parameters, fixed, settings.momentum, settings.weight_decay, &device)
+        let descent = Sgd::new(parameters, fixed, settings.momentum, settings.weight_decay, &device)
             .sparing_vectors(objective.spares_vectors());
         let workers = Workers::new();
         let trunk = match span.start {
@@ -290,7 +290,11 @@ impl Trainer {
     }
 
     /// The trained blocks as one forward pass sees them, and their tensors; those of the graph when gradients are wanted.
-    fn tail(&self, with_gradients: bool, fixed_statistics: bool) -> Result<(Network, Live), ArchitectureError> {
+    fn tail(
+        &self,
+        with_gradients: bool,
+        fixed_statistics: bool,
+    ) -> Result<(Network, TrainingTensors), ArchitectureError> {
         let network = |(name, _): &(&String, &Array<1>)| !is_head(name);
         let trained = self.descent.trained().filter(network).map(|(name, value)| {
             let value = value.clone();
@@ -303,10 +307,10 @@ impl Trainer {
         });
         let fixed = self.descent.fixed().filter(network);
         let fixed = fixed.map(|(name, value)| (name.clone(), value.clone()));
-        let live = Live {
+        let live = TrainingTensors {
             tensors: trained.chain(fixed).collect(),
             fixed_statistics,
-            ..Live::default()
+            ..TrainingTensors::default()
         };
         let mut parts = Parts::of_training(&live, &self.device);
         let tail = Network::part(
@@ -419,7 +423,7 @@ impl Trainer {
         let TrainerSettings {
             momentum, weight_decay, ..
         } = self.settings;
-        self.descent = Descent::new(parameters, fixed, momentum, weight_decay, &self.device)
+        self.descent = Sgd::new(parameters, fixed, momentum, weight_decay, &self.device)
             .sparing_vectors(self.objective.spares_vectors());
     }
 
@@ -474,7 +478,7 @@ fn trains(name: &str, first: usize) -> bool {
 }
 
 /// The gradients of all tensors of a forward pass, given that of what it gave.
-fn backward(output: Array<2>, slope: Array<2>, live: &Live) -> Arrays {
+fn backward(output: Array<2>, slope: Array<2>, live: &TrainingTensors) -> Arrays {
     // The gradient of this sum is the one that is given.
     let mut gradients = (output * slope.autodiff()).sum().backward();
     let found = |(name, leaf): (&String, &Array<1>)| Some((name.clone(), leaf.grad_remove(&mut gradients)?));

@@ -6,8 +6,8 @@ use std::fmt::Debug;
 use burn_tensor::{Device, Tensor as Array};
 
 use super::TrainError;
-use super::hash::{Hash, HashSettings};
-use super::head::{Contrast, Head, HeadShape};
+use super::hash::{HashObjective, HashSettings};
+use super::head::{ContrastiveObjective, HeadShape, ProjectionHead};
 use super::self_distil::{SelfDistilHead, SelfDistilSettings};
 use crate::weights::Tensor;
 
@@ -41,15 +41,15 @@ impl Default for ObjectiveSettings {
 
 impl ObjectiveSettings {
     /// The objective for a network of so many features.
-    pub(crate) fn objective(self, inputs: usize) -> Result<Box<dyn Objective>, TrainError> {
+    pub(crate) fn objective(self, inputs: usize) -> Result<Box<dyn TrainingObjective>, TrainError> {
         match self {
-            Self::Contrast { head, temperature } => Ok(Box::new(Contrast {
-                head: Head::new(inputs, head),
+            Self::Contrast { head, temperature } => Ok(Box::new(ContrastiveObjective {
+                head: ProjectionHead::new(inputs, head),
                 temperature,
             })),
             Self::Hash(settings) => {
                 settings.shape.check(inputs)?;
-                Ok(Box::new(Hash::new(inputs, settings)))
+                Ok(Box::new(HashObjective::new(inputs, settings)))
             }
             Self::SelfDistil(settings) => Ok(Box::new(SelfDistilHead::new(inputs, settings)?)),
         }
@@ -59,7 +59,7 @@ impl ObjectiveSettings {
 /// What comes after a network in training: it takes the features of a batch, and gives the loss and its gradients.
 ///
 /// It holds no tensors: those are handed to it, and their names begin with `head.`.
-pub(crate) trait Objective: Debug + Send + Sync {
+pub(crate) trait TrainingObjective: Debug + Send + Sync {
     /// The tensors that are trained, as they are at the beginning.
     fn first_values(&self, seed: u64) -> BTreeMap<String, Tensor>;
 

@@ -12,10 +12,10 @@ use genus_core::rng::Rng;
 use super::contrast::contrast;
 use super::distil::{DistilLoss, UNLABELLED};
 use super::head::{HeadGradients, mlp, mlp_shapes, unit};
-use super::objective::{Arrays, Gradients, Objective};
+use super::objective::{Arrays, Gradients, TrainingObjective};
 use super::{TrainError, fresh};
 use crate::device::device;
-use crate::networks::{Live, Parts, values};
+use crate::networks::{Parts, TrainingTensors, values};
 use crate::weights::Tensor;
 
 /// The temperatures of the two contrasts: of the views of an image, of the images of a class.
@@ -163,7 +163,7 @@ impl SelfDistilHead {
     }
 }
 
-impl Objective for SelfDistilHead {
+impl TrainingObjective for SelfDistilHead {
     fn first_values(&self, seed: u64) -> BTreeMap<String, Tensor> {
         self.first_values(seed)
     }
@@ -193,9 +193,9 @@ impl Objective for SelfDistilHead {
         let [rows, inputs] = features.dims();
         let heads = self.settings.heads;
         let leaf = |(name, array): (&String, &Array<1>)| (name.clone(), array.clone().autodiff().require_grad());
-        let live = Live {
+        let live = TrainingTensors {
             tensors: tensors.iter().map(leaf).collect(),
-            ..Live::default()
+            ..TrainingTensors::default()
         };
         let features = features.autodiff().require_grad();
         let mut parts = Parts::of_training(&live, device);

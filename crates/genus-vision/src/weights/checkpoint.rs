@@ -9,7 +9,7 @@ use std::rc::Rc;
 use genus_files::pickle::{Pickle, Value, read_past};
 
 use super::problem::Problem;
-use super::storage::{Dtype, Leaf, View};
+use super::storage::{Dtype, TensorEntry, TensorView};
 
 /// The longest pickle; those of the largest networks stay below a tenth.
 pub(super) const MAX_BYTES: u64 = 1 << 28;
@@ -22,7 +22,7 @@ const MAX_WRAPS: usize = 8;
 
 /// What a global name stands for.
 #[derive(Clone, Copy, Debug)]
-enum Class {
+enum GlobalClass {
     /// `_rebuild_tensor` and `_rebuild_tensor_v2`, which begin with the same arguments.
     Tensor,
     /// `_rebuild_tensor_v3`, which has the type of the elements among its arguments.
@@ -87,7 +87,7 @@ impl Checkpoint {
         let Some(call) = self.0.call(value) else {
             return Ok(None);
         };
-        if !matches!(self.class(call.function), Some(Class::Dict)) || wraps == 0 {
+        if !matches!(self.class(call.function), Some(GlobalClass::Dict)) || wraps == 0 {
             return Ok(None);
         }
         let mut entries = match self.argument(call.arguments, 0) {
@@ -115,7 +115,7 @@ impl Checkpoint {
     }
 
     /// A tensor of floats, or one that cannot be used; nothing where a value is no tensor or one of integers.
-    pub(super) fn leaf(&self, value: Value) -> Result<Option<Leaf>, Problem> {
+    pub(super) fn leaf(&self, value: Value) -> Result<Option<TensorEntry>, Problem> {
         match self.0.call(value) {
             Some(call) => self.built(call.function, call.arguments, MAX_WRAPS),
             None => Ok(None),
@@ -123,36 +123,40 @@ impl Checkpoint {
     }
 
     /// What a function builds of its arguments.
-    fn built(&self, function: Value, arguments: Value, wraps: usize) -> Result<Option<Leaf>, Problem> {
+    fn built(&self, function: Value, arguments: Value, wraps: usize) -> Result<Option<TensorEntry>, Problem> {
         let argument = |i: usize| self.argument(arguments, i);
         let Some(class) = self.class(function) else {
             return Err(malformed("a call of what is no function"));
         };
         let view = match class {
-            Class::Tensor => self.view(arguments, None)?,
-            Class::TypedTensor => match argument(6).and_then(|dtype| self.class(dtype)) {
-                Some(Class::Dtype(dtype)) => self.view(arguments, Some(dtype))?,
+            GlobalClass::Tensor => self.view(arguments, None)?,
+            GlobalClass::TypedTensor => match argument(6).and_then(|dtype| self.class(dtype)) {
+                Some(GlobalClass::Dtype(dtype)) => self.view(arguments, Some(dtype))?,
                 _ => return Err(malformed("a tensor without a type")),
             },
-            Class::Parameter | Class::FromType if wraps == 0 => {
+            GlobalClass::Parameter | GlobalClass::FromType if wraps == 0 => {
                 return Err(malformed("a tensor in too many wrappers"));
             }
-            Class::Parameter => match argument(0).and_then(|tensor| self.0.call(tensor)) {
+            GlobalClass::Parameter => match argument(0).and_then(|tensor| self.0.call(tensor)) {
                 Some(tensor) => return self.built(tensor.function, tensor.arguments, wraps - 1),
                 None => return Err(malformed("a parameter without a tensor")),
             },
-            Class::FromType => match (argument(0), argument(2)) {
+            GlobalClass::FromType => match (argument(0), argument(2)) {
                 (Some(function), Some(arguments)) => return self.built(function, arguments, wraps - 1),
                 _ => return Err(malformed("a tensor without a function that builds it")),
             },
-            Class::Unsupported(kind) => return Ok(Some(Leaf::Unsupported(kind))),
-            Class::Size | Class::Dict | Class::Storage(_) | Class::Dtype(_) | Class::Data => return Ok(None),
+            GlobalClass::Unsupported(kind) => return Ok(Some(TensorEntry::Unsupported(kind))),
+            GlobalClass::Size
+            | GlobalClass::Dict
+            | GlobalClass::Storage(_)
+            | GlobalClass::Dtype(_)
+            | GlobalClass::Data => return Ok(None),
         };
-        Ok(Leaf::of(view))
+        Ok(TensorEntry::of(view))
     }
 
     /// The view of the arguments of a function that builds a tensor.
-    fn view(&self, arguments: Value, dtype: Option<Dtype>) -> Result<View, Problem> {
+    fn view(&self, arguments: Value, dtype: Option<Dtype>) -> Result<TensorView, Problem> {
         let argument = |i: usize| self.argument(arguments, i);
         let (Some(id), Some(Value::Int(offset)), Some(shape), Some(strides)) = (
             argument(0).and_then(|storage| self.0.persistent_id(storage)),
@@ -173,7 +177,7 @@ impl Checkpoint {
         let numbers = |value: Value| -> Result<Vec<u64>, Problem> {
             // The size of a tensor may be wrapped in a class of its own.
             let value = match self.0.call(value) {
-                Some(call) if matches!(self.class(call.function), Some(Class::Size)) => {
+                Some(call) if matches!(self.class(call.function), Some(GlobalClass::Size)) => {
                     self.argument(call.arguments, 0).unwrap_or(call.arguments)
                 }
                 _ => value,
@@ -190,7 +194,7 @@ impl Checkpoint {
         let offset = u64::try_from(offset)
             .ok()
             .and_then(|offset| offset.checked_add(storage.start));
-        Ok(View {
+        Ok(TensorView {
             key: storage.key,
             dtype,
             length,
@@ -214,7 +218,7 @@ impl Checkpoint {
         else {
             return Err(wrong());
         };
-        let (Some("storage"), Some(Class::Storage(dtype)), Some(key)) =
+        let (Some("storage"), Some(GlobalClass::Storage(dtype)), Some(key)) =
             (self.0.text(kind), self.class(class), self.0.text(key))
         else {
             return Err(wrong());
@@ -239,7 +243,7 @@ impl Checkpoint {
         })
     }
 
-    fn class(&self, value: Value) -> Option<Class> {
+    fn class(&self, value: Value) -> Option<GlobalClass> {
         let global = self.0.global(value)?;
         class(&global.module, &global.name)
     }
@@ -254,49 +258,51 @@ fn malformed(what: &str) -> Problem {
 }
 
 /// The list of what a pickle may name.
-fn class(module: &str, name: &str) -> Option<Class> {
+fn class(module: &str, name: &str) -> Option<GlobalClass> {
     Some(match (module, name) {
-        ("torch._utils", "_rebuild_tensor" | "_rebuild_tensor_v2") => Class::Tensor,
-        ("torch._utils", "_rebuild_tensor_v3") => Class::TypedTensor,
-        ("torch._utils", "_rebuild_parameter" | "_rebuild_parameter_with_state") => Class::Parameter,
-        ("torch._tensor", "_rebuild_from_type" | "_rebuild_from_type_v2") => Class::FromType,
-        ("torch._utils", "_rebuild_qtensor") => Class::Unsupported("quantised"),
-        ("torch._utils", "_rebuild_sparse_tensor" | "_rebuild_sparse_csr_tensor") => Class::Unsupported("sparse"),
-        ("torch._utils", "_rebuild_nested_tensor") => Class::Unsupported("nested"),
+        ("torch._utils", "_rebuild_tensor" | "_rebuild_tensor_v2") => GlobalClass::Tensor,
+        ("torch._utils", "_rebuild_tensor_v3") => GlobalClass::TypedTensor,
+        ("torch._utils", "_rebuild_parameter" | "_rebuild_parameter_with_state") => GlobalClass::Parameter,
+        ("torch._tensor", "_rebuild_from_type" | "_rebuild_from_type_v2") => GlobalClass::FromType,
+        ("torch._utils", "_rebuild_qtensor") => GlobalClass::Unsupported("quantised"),
+        ("torch._utils", "_rebuild_sparse_tensor" | "_rebuild_sparse_csr_tensor") => GlobalClass::Unsupported("sparse"),
+        ("torch._utils", "_rebuild_nested_tensor") => GlobalClass::Unsupported("nested"),
         ("torch._utils", "_rebuild_meta_tensor_no_storage") => {
-            Class::Unsupported("without values (on the meta device)")
+            GlobalClass::Unsupported("without values (on the meta device)")
         }
-        ("torch" | "torch.cuda", name) if storage_class(name).is_some() => Class::Storage(storage_class(name)),
-        ("torch" | "torch.storage", "UntypedStorage" | "_UntypedStorage") => Class::Storage(None),
-        ("torch", name) if dtype(name).is_some() => Class::Dtype(dtype(name).unwrap_or(Dtype::F32)),
-        ("collections", "OrderedDict" | "defaultdict") => Class::Dict,
-        ("__builtin__" | "builtins", "dict") => Class::Dict,
-        ("torch", "Size") => Class::Size,
+        ("torch" | "torch.cuda", name) if storage_class(name).is_some() => GlobalClass::Storage(storage_class(name)),
+        ("torch" | "torch.storage", "UntypedStorage" | "_UntypedStorage") => GlobalClass::Storage(None),
+        ("torch", name) if dtype(name).is_some() => GlobalClass::Dtype(dtype(name).unwrap_or(Dtype::F32)),
+        ("collections", "OrderedDict" | "defaultdict") => GlobalClass::Dict,
+        ("__builtin__" | "builtins", "dict") => GlobalClass::Dict,
+        ("torch", "Size") => GlobalClass::Size,
 
-        ("torch", "device" | "Tensor" | "layout" | "strided" | "contiguous_format" | "channels_last") => Class::Data,
-        ("torch", "per_tensor_affine" | "per_channel_affine" | "per_channel_affine_float_qparams") => Class::Data,
-        ("torch.nn.parameter", "Parameter" | "Buffer") => Class::Data,
-        ("torch.storage", "TypedStorage" | "_TypedStorage") => Class::Data,
-        ("torch.serialization", "_get_layout") => Class::Data,
-        ("torch.torch_version", "TorchVersion") => Class::Data,
-        ("collections", "Counter" | "deque") => Class::Data,
+        ("torch", "device" | "Tensor" | "layout" | "strided" | "contiguous_format" | "channels_last") => {
+            GlobalClass::Data
+        }
+        ("torch", "per_tensor_affine" | "per_channel_affine" | "per_channel_affine_float_qparams") => GlobalClass::Data,
+        ("torch.nn.parameter", "Parameter" | "Buffer") => GlobalClass::Data,
+        ("torch.storage", "TypedStorage" | "_TypedStorage") => GlobalClass::Data,
+        ("torch.serialization", "_get_layout") => GlobalClass::Data,
+        ("torch.torch_version", "TorchVersion") => GlobalClass::Data,
+        ("collections", "Counter" | "deque") => GlobalClass::Data,
         (
             "__builtin__" | "builtins",
             "set" | "frozenset" | "list" | "tuple" | "int" | "long" | "float" | "complex" | "bool" | "str" | "unicode"
             | "bytes" | "bytearray" | "slice" | "range" | "object",
-        ) => Class::Data,
+        ) => GlobalClass::Data,
         // How protocol 2 writes bytes and plain objects.
-        ("_codecs", "encode") | ("copy_reg" | "copyreg", "_reconstructor") => Class::Data,
-        ("argparse", "Namespace") | ("types", "SimpleNamespace") => Class::Data,
-        ("datetime", "datetime" | "date" | "time" | "timedelta") => Class::Data,
+        ("_codecs", "encode") | ("copy_reg" | "copyreg", "_reconstructor") => GlobalClass::Data,
+        ("argparse", "Namespace") | ("types", "SimpleNamespace") => GlobalClass::Data,
+        ("datetime", "datetime" | "date" | "time" | "timedelta") => GlobalClass::Data,
         (
             "pathlib" | "pathlib._local",
             "Path" | "PurePath" | "PosixPath" | "PurePosixPath" | "WindowsPath" | "PureWindowsPath",
-        ) => Class::Data,
-        ("numpy", "dtype" | "ndarray") => Class::Data,
-        ("numpy.core.multiarray" | "numpy._core.multiarray", "scalar" | "_reconstruct") => Class::Data,
-        ("numpy.core.numeric" | "numpy._core.numeric", "_frombuffer") => Class::Data,
-        ("numpy.dtypes", name) if name.ends_with("DType") => Class::Data,
+        ) => GlobalClass::Data,
+        ("numpy", "dtype" | "ndarray") => GlobalClass::Data,
+        ("numpy.core.multiarray" | "numpy._core.multiarray", "scalar" | "_reconstruct") => GlobalClass::Data,
+        ("numpy.core.numeric" | "numpy._core.numeric", "_frombuffer") => GlobalClass::Data,
+        ("numpy.dtypes", name) if name.ends_with("DType") => GlobalClass::Data,
         _ => return None,
     })
 }

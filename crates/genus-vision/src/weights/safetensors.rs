@@ -10,7 +10,7 @@ use genus_files::safetensors::read_header;
 use super::Weights;
 use super::problem::Problem;
 use super::select::{finish, scale_of};
-use super::storage::{Dtype, Leaf, Source, View};
+use super::storage::{Dtype, StorageSource, TensorEntry, TensorView};
 
 pub(super) fn read(mut reader: BufReader<impl Read + Seek>, file_length: u64) -> Result<Weights, Problem> {
     let (metadata, start) = read_header(&mut reader, file_length)?;
@@ -32,7 +32,7 @@ pub(super) fn read(mut reader: BufReader<impl Read + Seek>, file_length: u64) ->
             Named::I8 if metadata.info(&scale_of(&name)).is_some() => Dtype::I8,
             other => dtype(other),
         };
-        let view = View {
+        let view = TensorView {
             key,
             dtype,
             length: (to - from) / dtype.size(),
@@ -40,7 +40,7 @@ pub(super) fn read(mut reader: BufReader<impl Read + Seek>, file_length: u64) ->
             shape,
             strides,
         };
-        if let Some(leaf) = Leaf::of(view) {
+        if let Some(leaf) = TensorEntry::of(view) {
             leaves.insert(name, leaf);
         }
     }
@@ -54,7 +54,7 @@ pub(super) struct Ranges<R> {
     pub(super) ranges: BTreeMap<Rc<str>, (u64, u64)>,
 }
 
-impl<R: Read + Seek> Source for Ranges<R> {
+impl<R: Read + Seek> StorageSource for Ranges<R> {
     fn open(&mut self, key: &str) -> Result<(u64, Box<dyn Read + '_>), Problem> {
         let Some(&(start, length)) = self.ranges.get(key) else {
             return Err(Problem::Malformed(format!("storage {key:?} is missing")));

@@ -6,7 +6,7 @@ use genus_files::pickle::Value;
 
 use super::checkpoint::Checkpoint;
 use super::problem::Problem;
-use super::storage::{Dtype, Leaf, Source, read_tensors};
+use super::storage::{Dtype, StorageSource, TensorEntry, read_tensors};
 use super::{Tensor, Weights};
 
 /// The parts of a checkpoint that hold a network, the best first: a self-supervised teacher is the average of its
@@ -24,7 +24,7 @@ const MAX_NAME: usize = 1024;
 const MAX_NAMES: usize = 1 << 26;
 
 /// Finds the network in what a pickle built: its tensors by dotted name, and the part that they are.
-pub(super) fn network(checkpoint: &Checkpoint) -> Result<(BTreeMap<String, Leaf>, Option<String>), Problem> {
+pub(super) fn network(checkpoint: &Checkpoint) -> Result<(BTreeMap<String, TensorEntry>, Option<String>), Problem> {
     let mut dict = checkpoint.root();
     if checkpoint.entries(dict)?.is_none() {
         return Err(Problem::NoTensors);
@@ -34,7 +34,7 @@ pub(super) fn network(checkpoint: &Checkpoint) -> Result<(BTreeMap<String, Leaf>
     'inner: while parts.len() < MAX_PARTS {
         for part in PARTS {
             if let Some(inner) = checkpoint.item(dict, part)? {
-                let found = Walk::flatten(checkpoint, inner)?;
+                let found = DictWalk::flatten(checkpoint, inner)?;
                 if !found.is_empty() {
                     (dict, leaves) = (inner, Some(found));
                     parts.push(part);
@@ -44,15 +44,15 @@ pub(super) fn network(checkpoint: &Checkpoint) -> Result<(BTreeMap<String, Leaf>
         }
         break;
     }
-    let leaves = leaves.map_or_else(|| Walk::flatten(checkpoint, dict), Ok)?;
+    let leaves = leaves.map_or_else(|| DictWalk::flatten(checkpoint, dict), Ok)?;
     Ok((leaves, (!parts.is_empty()).then(|| parts.join("."))))
 }
 
 /// Removes what wrappers added to the names, and reads the tensors.
 pub(super) fn finish(
-    leaves: BTreeMap<String, Leaf>,
+    leaves: BTreeMap<String, TensorEntry>,
     part: Option<String>,
-    source: &mut dyn Source,
+    source: &mut dyn StorageSource,
     file_length: u64,
 ) -> Result<Weights, Problem> {
     let self_supervised = part
@@ -61,8 +61,8 @@ pub(super) fn finish(
     let mut views = BTreeMap::new();
     for (name, leaf) in unwrap(leaves, self_supervised) {
         match leaf {
-            Leaf::Floats(view) => views.insert(name, view),
-            Leaf::Unsupported(kind) => return Err(Problem::Tensor { name, kind }),
+            TensorEntry::Floats(view) => views.insert(name, view),
+            TensorEntry::Unsupported(kind) => return Err(Problem::Tensor { name, kind }),
         };
     }
     if views.is_empty() {
@@ -144,16 +144,16 @@ fn unwrap<T>(mut leaves: BTreeMap<String, T>, self_supervised: bool) -> BTreeMap
 }
 
 /// One way through nested dictionaries.
-struct Walk<'a> {
+struct DictWalk<'a> {
     checkpoint: &'a Checkpoint,
-    leaves: BTreeMap<String, Leaf>,
+    leaves: BTreeMap<String, TensorEntry>,
     entries: usize,
     names: usize,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> DictWalk<'a> {
     /// The tensors below a dictionary; none below anything else.
-    fn flatten(checkpoint: &'a Checkpoint, dict: Value) -> Result<BTreeMap<String, Leaf>, Problem> {
+    fn flatten(checkpoint: &'a Checkpoint, dict: Value) -> Result<BTreeMap<String, TensorEntry>, Problem> {
         let mut walk = Self {
             checkpoint,
             leaves: BTreeMap::new(),

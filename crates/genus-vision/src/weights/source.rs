@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Weights, WeightsError, read_weights, read_weights_from};
 
-/// What the weights inside of this program are called where a file is named.
+/// What the weights built into this program are called where a file is named.
 const EMBEDDED: &str = "embedded";
 
 /// Where the weights of an encoder are read from.
@@ -14,7 +14,7 @@ const EMBEDDED: &str = "embedded";
 /// As a text it is `embedded` or the path of the file, and [`recorded`](Self::recorded) reads that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WeightsSource {
-    /// Inside of this program.
+    /// Built into this program.
     Embedded,
     /// A file.
     File(PathBuf),

@@ -47,7 +47,7 @@ impl Dtype {
 
 /// A tensor as a window on a storage.
 #[derive(Clone, Debug)]
-pub(super) struct View {
+pub(super) struct TensorView {
     pub(super) key: Rc<str>,
     pub(super) dtype: Dtype,
     /// The elements of the storage.
@@ -58,7 +58,7 @@ pub(super) struct View {
     pub(super) strides: Vec<u64>,
 }
 
-impl View {
+impl TensorView {
     /// The number of values, if all of them lie in the storage.
     fn count(&self) -> Option<u64> {
         if self.shape.len() != self.strides.len() {
@@ -122,25 +122,25 @@ impl View {
 
 /// A tensor that is looked for by name.
 #[derive(Debug)]
-pub(super) enum Leaf {
-    Floats(View),
+pub(super) enum TensorEntry {
+    Floats(TensorView),
     /// What it is instead.
     Unsupported(&'static str),
 }
 
-impl Leaf {
+impl TensorEntry {
     /// Nothing for a tensor of integers, which is a counter.
-    pub(super) fn of(view: View) -> Option<Self> {
+    pub(super) fn of(view: TensorView) -> Option<Self> {
         match view.dtype {
             Dtype::Integer(_) => None,
-            Dtype::Other(kind, _) => Some(Leaf::Unsupported(kind)),
-            _ => Some(Leaf::Floats(view)),
+            Dtype::Other(kind, _) => Some(TensorEntry::Unsupported(kind)),
+            _ => Some(TensorEntry::Floats(view)),
         }
     }
 }
 
 /// A container's storages by key.
-pub(super) trait Source {
+pub(super) trait StorageSource {
     /// The number of a storage's bytes, which the container has compared with its own length, and the bytes.
     fn open(&mut self, key: &str) -> Result<(u64, Box<dyn Read + '_>), Problem>;
 
@@ -151,23 +151,23 @@ pub(super) trait Source {
 }
 
 /// A view with its name and the number of its values.
-struct Named {
+struct NamedView {
     name: String,
-    view: View,
+    view: TensorView,
     count: u64,
 }
 
 /// Reads the tensors of all views, each storage once and one after the other.
 pub(super) fn read_tensors(
-    views: BTreeMap<String, View>,
-    source: &mut dyn Source,
+    views: BTreeMap<String, TensorView>,
+    source: &mut dyn StorageSource,
     file_length: u64,
 ) -> Result<BTreeMap<String, Tensor>, Problem> {
     let allowed = file_length.saturating_mul(MAX_GROWTH).saturating_add(FREE);
     // Beyond this no length is one of memory.
-    let mut budget = Budget(allowed.min(isize::MAX as u64));
+    let mut budget = ByteBudget(allowed.min(isize::MAX as u64));
     let mut tensors = BTreeMap::new();
-    let mut storages: BTreeMap<(Rc<str>, Dtype), Vec<Named>> = BTreeMap::new();
+    let mut storages: BTreeMap<(Rc<str>, Dtype), Vec<NamedView>> = BTreeMap::new();
     for (name, view) in views {
         let Some(count) = view.count() else {
             let problem = format!(
@@ -182,13 +182,13 @@ pub(super) fn read_tensors(
             continue;
         }
         let group = storages.entry((Rc::clone(&view.key), view.dtype)).or_default();
-        group.push(Named { name, view, count });
+        group.push(NamedView { name, view, count });
     }
     let big_endian = source.big_endian();
     let mut buffer = vec![0; CHUNK];
     for ((key, dtype), mut group) in storages {
         let (bytes, reader) = source.open(&key)?;
-        for Named { name, view, .. } in &group {
+        for NamedView { name, view, .. } in &group {
             if view.length.checked_mul(dtype.size()) != Some(bytes) {
                 return Err(Problem::Malformed(format!(
                     "tensor {name:?} expects a storage of {} elements of {} bytes where {bytes} bytes are",
@@ -198,7 +198,7 @@ pub(super) fn read_tensors(
             }
         }
         budget.spend(bytes, 1)?;
-        let mut stream = Stream {
+        let mut stream = ValueReader {
             reader,
             dtype,
             big_endian,
@@ -210,7 +210,7 @@ pub(super) fn read_tensors(
             .all(|pair| pair[0].view.offset + pair[0].count <= pair[1].view.offset);
         if apart && group.iter().all(|named| named.view.is_contiguous()) {
             let mut position = 0;
-            for Named { name, view, count } in group {
+            for NamedView { name, view, count } in group {
                 stream.skip(view.offset - position)?;
                 position = view.offset + count;
                 let values = stream.values(count, Some(&name))?;
@@ -220,7 +220,7 @@ pub(super) fn read_tensors(
             let length = bytes / dtype.size();
             budget.spend(length, 4)?;
             let all = stream.values(length, None)?;
-            for Named { name, view, count } in group {
+            for NamedView { name, view, count } in group {
                 let values = view.gather(&all, count as usize);
                 if !all_finite(&values) {
                     return Err(Problem::NotFinite(name));
@@ -234,7 +234,7 @@ pub(super) fn read_tensors(
     Ok(tensors)
 }
 
-fn tensor(view: &View, values: Vec<f32>) -> Result<Tensor, Problem> {
+fn tensor(view: &TensorView, values: Vec<f32>) -> Result<Tensor, Problem> {
     let shape = view.shape.iter().map(|&length| usize::try_from(length));
     let shape = shape.collect::<Result<_, _>>();
     let shape = shape.map_err(|_| Problem::TooLarge("a tensor's shape is beyond this machine's memory".to_owned()))?;
@@ -242,9 +242,9 @@ fn tensor(view: &View, values: Vec<f32>) -> Result<Tensor, Problem> {
 }
 
 /// What may still be allocated and read.
-struct Budget(u64);
+struct ByteBudget(u64);
 
-impl Budget {
+impl ByteBudget {
     fn spend(&mut self, count: u64, size: u64) -> Result<(), Problem> {
         let left = count.checked_mul(size).and_then(|bytes| self.0.checked_sub(bytes));
         self.0 = left.ok_or_else(|| {
@@ -257,14 +257,14 @@ impl Budget {
 }
 
 /// The bytes of a storage on their way to 32-bit floats.
-struct Stream<'a> {
+struct ValueReader<'a> {
     reader: Box<dyn Read + 'a>,
     dtype: Dtype,
     big_endian: bool,
     buffer: &'a mut [u8],
 }
 
-impl Stream<'_> {
+impl ValueReader<'_> {
     fn skip(&mut self, count: u64) -> Result<(), Problem> {
         let bytes = count * self.dtype.size();
         let skipped = io::copy(&mut (&mut self.reader).take(bytes), &mut io::sink())?;

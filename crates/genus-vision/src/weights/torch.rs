@@ -12,7 +12,7 @@ use super::checkpoint::{Checkpoint, MAX_BYTES};
 use super::problem::Problem;
 use super::safetensors::{Ranges, go_to};
 use super::select::{finish, network};
-use super::storage::{Dtype, Source};
+use super::storage::{Dtype, StorageSource};
 
 /// The number that marks the format, in the pickle with which a stream begins.
 const MAGIC: &[u8] = b"\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
@@ -39,7 +39,7 @@ pub(super) fn read_zip(mut reader: impl Read + Seek, file_length: u64) -> Result
             "it is a TorchScript program; load it with torch.jit.load and save its state_dict() with torch.save",
         ));
     }
-    let mut archive = Archive {
+    let mut archive = TorchArchive {
         reader,
         directory,
         top,
@@ -68,7 +68,7 @@ pub(super) fn read_zip(mut reader: impl Read + Seek, file_length: u64) -> Result
     finish(leaves, part, &mut archive, file_length)
 }
 
-struct Archive<R> {
+struct TorchArchive<R> {
     reader: R,
     directory: Directory,
     /// What all names begin with, a folder and its slash.
@@ -76,7 +76,7 @@ struct Archive<R> {
     big_endian: bool,
 }
 
-impl<R: Read + Seek> Archive<R> {
+impl<R: Read + Seek> TorchArchive<R> {
     /// The number of an entry's bytes and the bytes, unpacked.
     fn entry(&mut self, name: &str) -> Result<(u64, EntryReader<&mut R>), Problem> {
         let entry = self.directory.entry(&format!("{}{name}", self.top))?;
@@ -84,7 +84,7 @@ impl<R: Read + Seek> Archive<R> {
     }
 }
 
-impl<R: Read + Seek> Source for Archive<R> {
+impl<R: Read + Seek> StorageSource for TorchArchive<R> {
     fn open(&mut self, key: &str) -> Result<(u64, Box<dyn Read + '_>), Problem> {
         let (size, entry) = self.entry(&format!("data/{key}"))?;
         Ok((size, Box::new(entry)))

@@ -16,7 +16,7 @@ const NAME: &str = "checkpoint.safetensors";
 
 /// What the header says besides the tensors.
 #[derive(Serialize, Deserialize)]
-struct About {
+struct CheckpointHeader {
     /// Steps that were taken.
     step: u64,
     /// The hash of all tensors: a file may be whole and still have lost a bit.
@@ -47,7 +47,7 @@ pub(crate) fn save_tensors(path: &Path, tensors: BTreeMap<String, Tensor>, step:
         tensors,
         ..Weights::default()
     };
-    let about = About {
+    let about = CheckpointHeader {
         step,
         tensors: state.hash().to_hex().to_string(),
     };
@@ -65,7 +65,7 @@ pub(crate) fn load_tensors(path: &Path) -> Result<(BTreeMap<String, Tensor>, u64
     let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|e| damaged(e.to_string()))?;
     let words = header.metadata().as_ref().and_then(|words| words.get("genus"));
     let words = words.ok_or_else(|| damaged("it does not say at which step it was written".into()))?;
-    let about: About = serde_json::from_str(words).map_err(|e| damaged(e.to_string()))?;
+    let about: CheckpointHeader = serde_json::from_str(words).map_err(|e| damaged(e.to_string()))?;
     let state = read_weights_from(Cursor::new(bytes), &path.display().to_string());
     let state = state.map_err(|e| damaged(e.to_string()))?;
     if state.hash().to_hex().as_str() != about.tensors {

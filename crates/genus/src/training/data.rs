@@ -6,7 +6,7 @@ use genus_core::episode::{Pool, ShortClasses};
 use genus_core::rng::Rng;
 use genus_data::datasets::{DatasetEntry, Images};
 use genus_data::{ImageItem, Split, TableOptions, list_images};
-use genus_vision::{EncodeError, ImageError, ImageSource, Limits, Rgb, Transform, View, with_decoded};
+use genus_vision::{Crop, EncodeError, ImageError, ImageSource, Limits, Rgb, Transform, with_decoded};
 use rayon::prelude::*;
 
 use super::batches::Batches;
@@ -34,7 +34,7 @@ pub(crate) struct TrainingData {
 
 /// One view of one image of a batch.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ImageView {
     /// The image.
     pub(crate) item: usize,
     /// Its class in the episode, or among all.
@@ -179,7 +179,7 @@ impl TrainingData {
     }
 
     /// What a step looks at: every image of a batch or of an episode, so many times as there are views.
-    pub(crate) fn batch(&self, settings: &TrainingSettings, step: u64) -> Result<Vec<Seen>, TrainingError> {
+    pub(crate) fn batch(&self, settings: &TrainingSettings, step: u64) -> Result<Vec<ImageView>, TrainingError> {
         let images: Vec<(usize, usize)> = match settings.batch {
             Some(size) => {
                 let batch = self.batches(settings, size).batch(step);
@@ -199,7 +199,7 @@ impl TrainingData {
         let views = (0..settings.views).flat_map(|_| &images);
         Ok(views
             .enumerate()
-            .map(|(at, &(item, class))| Seen {
+            .map(|(at, &(item, class))| ImageView {
                 item,
                 class,
                 at: at as u64,
@@ -213,7 +213,7 @@ impl TrainingData {
         settings: &TrainingSettings,
         transform: &Transform,
         step: u64,
-        batch: &[Seen],
+        batch: &[ImageView],
     ) -> Result<Vec<f32>, TrainingError> {
         self.views(
             transform,
@@ -242,7 +242,7 @@ impl TrainingData {
     }
 
     /// Which of the kept views a step looks at.
-    pub(crate) fn kept_row(settings: &TrainingSettings, step: u64, seen: &Seen) -> u64 {
+    pub(crate) fn kept_row(settings: &TrainingSettings, step: u64, seen: &ImageView) -> u64 {
         let views = settings.cache_trunk.max(1);
         let view = Rng::new(settings.seed, &[CHOICE, step, seen.at]).below(views);
         (seen.item * views + view) as u64
@@ -251,7 +251,7 @@ impl TrainingData {
     fn views(
         &self,
         transform: &Transform,
-        views: impl ParallelIterator<Item = (usize, View)>,
+        views: impl ParallelIterator<Item = (usize, Crop)>,
     ) -> Result<Vec<f32>, TrainingError> {
         let rows = views.map(|(item, view)| {
             read(&self.items[item], |image| transform.view(&image, view)).map_err(|source| TrainingError::Image {
@@ -264,8 +264,8 @@ impl TrainingData {
     }
 }
 
-fn view(rng: &mut Rng, mirror: bool) -> View {
-    View {
+fn view(rng: &mut Rng, mirror: bool) -> Crop {
+    Crop {
         across: rng.unit(),
         down: rng.unit(),
         mirrored: rng.unit() < 0.5 && mirror,

@@ -14,7 +14,7 @@ const WEIGHTS: &str = "encoder.safetensors";
 const FORMAT: &str = "genus encoder 1";
 
 #[derive(Serialize, Deserialize)]
-struct File {
+struct EncoderFile {
     format: String,
     /// The architecture and the transform, as on the command line.
     encoder: String,
@@ -28,7 +28,7 @@ pub(crate) fn save(folder: &Path, spec: &EncoderSpec, weights: &Weights) -> Resu
         &folder.join(WEIGHTS),
         &to_safetensors(&weights.tensors, &spec.to_string()),
     )?;
-    let file = File {
+    let file = EncoderFile {
         format: FORMAT.to_owned(),
         encoder: spec.to_string(),
         weights: WEIGHTS.to_owned(),
@@ -57,7 +57,7 @@ pub fn trained_encoder(folder: impl AsRef<Path>) -> Result<Option<(EncoderSpec, 
         path: path.clone(),
         problem,
     };
-    let file: File = toml::from_str(&text).map_err(|e| damaged(e.message().to_owned()))?;
+    let file: EncoderFile = toml::from_str(&text).map_err(|e| damaged(e.message().to_owned()))?;
     if file.format != FORMAT {
         return Err(damaged(format!(
             "it is a `{}`, and this release reads `{FORMAT}`",

@@ -15,13 +15,13 @@ use super::{Step, TrainingError, Validation};
 const METRICS: &str = "metrics.jsonl";
 
 /// What a run writes down while it goes on.
-pub(crate) struct Log {
+pub(crate) struct TrainingLog {
     path: PathBuf,
     metrics: fs::File,
     events: EventWriter,
 }
 
-impl Log {
+impl TrainingLog {
     pub(crate) fn open(folder: &Path) -> Result<Self, TrainingError> {
         let path = folder.join(METRICS);
         let failed = |e| FileError::write(path.display(), e);
@@ -106,11 +106,11 @@ pub(crate) fn forget_after(folder: &Path, step: u64) -> Result<(), TrainingError
     let path = folder.join(METRICS);
     let Some(text) = read(&path)? else { return Ok(()) };
     #[derive(Deserialize)]
-    struct Line {
+    struct LogLine {
         step: u64,
     }
     // A last line that was cut short belongs to a later step than the checkpoint.
-    let is_kept = |line: &&str| serde_json::from_str::<Line>(line).is_ok_and(|line| line.step <= step);
+    let is_kept = |line: &&str| serde_json::from_str::<LogLine>(line).is_ok_and(|line| line.step <= step);
     let kept: String = text.lines().filter(is_kept).map(|line| format!("{line}\n")).collect();
     checkpoint::write(&path, kept.as_bytes())
 }

@@ -37,11 +37,11 @@ pub use calibration::trained_calibration;
 pub use encoder::trained_encoder;
 pub use error::TrainingError;
 pub use hash::{load_head, save_head, trained_hash};
-pub use settings::{Blocks, Objective, Schedule, TrainingSettings};
+pub use settings::{Objective, Schedule, TrainedBlocks, TrainingSettings};
 pub use validation::Validation;
 
-use data::{Seen, TrainingData};
-use log::Log;
+use data::{ImageView, TrainingData};
+use log::TrainingLog;
 use validation::validate;
 
 const CONFIG: &str = "config.toml";
@@ -137,7 +137,7 @@ pub struct Training {
 }
 
 /// What a run is made of besides its folder.
-struct Prepared {
+struct PreparedRun {
     spec: EncoderSpec,
     data: TrainingData,
     trainer: Trainer,
@@ -168,7 +168,7 @@ impl Training {
         let folder = folder.as_ref();
         let path = folder.join(CONFIG);
         check_free(folder, &settings)?;
-        let prepared = Prepared::new(settings, watcher)?;
+        let prepared = PreparedRun::new(settings, watcher)?;
         fs::create_dir_all(folder).map_err(|e| FileError::write(folder.display(), e))?;
         let lock = FolderLock::take(folder)?;
         // Somebody else may have begun meanwhile.
@@ -192,7 +192,7 @@ impl Training {
         }
         let lock = FolderLock::take(folder)?;
         let begun = read_config(&folder.join(CONFIG))?;
-        let prepared = Prepared::new(begun.settings, watcher)?;
+        let prepared = PreparedRun::new(begun.settings, watcher)?;
         let changed = |what| TrainingError::Changed {
             folder: folder.to_owned(),
             what,
@@ -249,7 +249,7 @@ impl Training {
                 None => return Ok(self.outcome(None)),
             },
         };
-        let mut log = Log::open(&self.folder)?;
+        let mut log = TrainingLog::open(&self.folder)?;
         let mut validation = None;
         let (data, settings, spec) = (&self.data, &self.settings, &self.spec);
         let (folder, total, steps_of_epoch) = (&self.folder, self.steps(), self.steps_of_epoch);
@@ -257,7 +257,7 @@ impl Training {
         let (done, saved) = (&mut self.step, &mut self.saved);
         let first = *done;
         // Judges the held-out classes where it is time to; whether it was.
-        let mut judge = |trainer: &Trainer, log: &mut Log, step: u64, watcher: &mut dyn Watcher| {
+        let mut judge = |trainer: &Trainer, log: &mut TrainingLog, step: u64, watcher: &mut dyn Watcher| {
             let epoch = step / steps_of_epoch;
             let is_due =
                 step.is_multiple_of(steps_of_epoch) && (epoch.is_multiple_of(settings.validate_every) || step == total);
@@ -403,7 +403,7 @@ impl Training {
     }
 }
 
-impl Prepared {
+impl PreparedRun {
     fn new(settings: TrainingSettings, watcher: &mut dyn Watcher) -> Result<Self, TrainingError> {
         if let Some(problem) = settings.problem() {
             return Err(TrainingError::Setting { problem });
@@ -488,7 +488,7 @@ impl Batch {
         store: Option<&mut TrunkStore>,
         folder: &Path,
     ) -> Result<Self, TrainingError> {
-        let seen: Vec<Seen> = data.batch(settings, step)?;
+        let seen: Vec<ImageView> = data.batch(settings, step)?;
         let is_pixels = store.is_none();
         let inputs = match store {
             None => data.pixels(settings, &spec.transform, step, &seen)?,

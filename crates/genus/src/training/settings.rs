@@ -34,7 +34,7 @@ pub struct TrainingSettings {
     #[serde(default, skip_serializing_if = "Objective::is_usual")]
     pub objective: Objective,
     /// Which blocks are trained.
-    pub blocks: Blocks,
+    pub blocks: TrainedBlocks,
     /// Whether batch normalisations of trained blocks keep the statistics that they came with.
     pub fixed_statistics: bool,
     /// Known classes of an episode.
@@ -107,8 +107,8 @@ impl TrainingSettings {
             weights: None,
             objective,
             blocks: match from_scratch {
-                true => Blocks::All,
-                false => Blocks::Last(blocks),
+                true => TrainedBlocks::All,
+                false => TrainedBlocks::Last(blocks),
             },
             fixed_statistics: !from_scratch,
             way,
@@ -166,30 +166,30 @@ impl Objective {
 /// Which blocks are trained: the last so many, or all with everything around them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Blocks {
+pub enum TrainedBlocks {
     /// The last so many.
     Last(usize),
     /// The whole network.
     All,
 }
 
-impl fmt::Display for Blocks {
+impl fmt::Display for TrainedBlocks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Blocks::Last(count) => count.fmt(f),
-            Blocks::All => f.write_str("all"),
+            TrainedBlocks::Last(count) => count.fmt(f),
+            TrainedBlocks::All => f.write_str("all"),
         }
     }
 }
 
-impl FromStr for Blocks {
+impl FromStr for TrainedBlocks {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         match (text, text.parse()) {
-            ("all", _) => Ok(Blocks::All),
+            ("all", _) => Ok(TrainedBlocks::All),
             (_, Ok(count)) if count > 0 => match ranges::check("blocks", count as u64) {
-                Ok(()) => Ok(Blocks::Last(count)),
+                Ok(()) => Ok(TrainedBlocks::Last(count)),
                 Err(error) => Err(format!("it must be {error}")),
             },
             _ => Err(format!("`{text}` is neither a number of blocks nor `all`")),
@@ -197,13 +197,13 @@ impl FromStr for Blocks {
     }
 }
 
-impl From<Blocks> for String {
-    fn from(blocks: Blocks) -> Self {
+impl From<TrainedBlocks> for String {
+    fn from(blocks: TrainedBlocks) -> Self {
         blocks.to_string()
     }
 }
 
-impl TryFrom<String> for Blocks {
+impl TryFrom<String> for TrainedBlocks {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -252,8 +252,8 @@ impl TrainingSettings {
     pub(crate) fn trainer(&self, isa: Isa) -> TrainerSettings {
         TrainerSettings {
             blocks: match self.blocks {
-                Blocks::Last(count) => Some(count),
-                Blocks::All => None,
+                TrainedBlocks::Last(count) => Some(count),
+                TrainedBlocks::All => None,
             },
             objective: match self.objective {
                 Objective::Contrast => ObjectiveSettings::Contrast {

@@ -42,9 +42,9 @@ impl EventWriter {
         let mut summary = Message::default();
         for &(tag, value) in values {
             let mut entry = Message::default();
-            entry.bytes(Value::TAG, tag.as_bytes());
-            entry.float(Value::SIMPLE_VALUE, value);
-            summary.bytes(Summary::VALUE, &entry.0);
+            entry.bytes(ValueFields::TAG, tag.as_bytes());
+            entry.float(ValueFields::SIMPLE_VALUE, value);
+            summary.bytes(SummaryFields::VALUE, &entry.0);
         }
         let mut event = Message::default();
         event.double(Event::WALL_TIME, wall_time);
@@ -77,17 +77,17 @@ impl Event {
     const SUMMARY: u64 = 5;
 }
 
-/// The number of the field of `Summary`.
-struct Summary;
+/// The number of the field of `SummaryFields`.
+struct SummaryFields;
 
-impl Summary {
+impl SummaryFields {
     const VALUE: u64 = 1;
 }
 
-/// The numbers of the fields of `Summary.Value`.
-struct Value;
+/// The numbers of the fields of `SummaryFields.ValueFields`.
+struct ValueFields;
 
-impl Value {
+impl ValueFields {
     const TAG: u64 = 1;
     const SIMPLE_VALUE: u64 = 2;
 }

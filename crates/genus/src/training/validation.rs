@@ -2,10 +2,10 @@
 
 use genus_core::episode::{Pile, Pool, ShortClasses};
 use genus_core::methods::Shc;
-use genus_core::metrics::{Accuracy, Convention, Judged, Summary, accuracy};
+use genus_core::metrics::{Accuracy, Convention, Evaluation, Summary, accuracy};
 use genus_core::{Discover, DiscoverError, Features, Support, Task};
 use genus_vision::train::Trainer;
-use genus_vision::{Embedding, EncodeError, Encoder, EncoderSpec, ImageSource, NetworkEncoder, NoMemory};
+use genus_vision::{Embedding, EncodeError, Encoder, EncoderSpec, ImageSource, NetworkEncoder, NoStore};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -71,7 +71,7 @@ pub(crate) fn validate(
             .map_err(DiscoverError::from)
             .and_then(|task| Shc::default().discover(&task))
             .map_err(|source| TrainingError::Episodes { number, source })?;
-        let judged = Judged {
+        let judged = Evaluation {
             known: found.prototype_clusters(),
             clusters: found.query_clusters(),
             truth: &episode.truth,
@@ -104,7 +104,7 @@ pub(super) fn features(
         .collect();
     let mut values = Vec::new();
     let mut broken = None;
-    Embedding::default().run(encoder, &files, &NoMemory, |at, features| {
+    Embedding::default().run(encoder, &files, &NoStore, |at, features| {
         match features {
             Ok(row) => values.extend(row),
             Err(error) => {

@@ -22,7 +22,7 @@ pub(super) struct Neighbours {
 }
 
 impl Neighbours {
-    /// Finds three times as many neighbours as the perplexity of every row, beyond which a bell curve has nothing.
+    /// Finds three times as many neighbours as the perplexity of every row, beyond which a Gaussian has nothing.
     ///
     /// `None` where all rows are the same.
     pub(super) fn new(rows: &Features, perplexity: f64) -> Option<Self> {

@@ -21,18 +21,18 @@ const NARROW: f32 = 0.5;
 const PARALLEL_FROM: usize = 64;
 
 /// A tree whose memory is used from step to step.
-pub(super) struct Tree {
+pub(super) struct BarnesHutTree {
     /// The points from leaf to leaf. The order of the last step is nearly that of the next.
     order: Vec<u32>,
     /// Where they are, in this order.
     xs: Vec<f32>,
     ys: Vec<f32>,
     /// Every node before its left half, and this before its right half.
-    nodes: Vec<Node>,
+    nodes: Vec<TreeNode>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Node {
+struct TreeNode {
     centre: [f32; 2],
     mass: f32,
     /// The square of the longer side of the box around its points.
@@ -43,14 +43,14 @@ struct Node {
     first: u32,
 }
 
-impl Tree {
+impl BarnesHutTree {
     pub(super) fn new(points: usize) -> Self {
         let leaves = points.div_ceil(LEAF);
         Self {
             order: (0..points as u32).collect(),
             xs: vec![0.0; points],
             ys: vec![0.0; points],
-            nodes: vec![Node::default(); (2 * leaves).saturating_sub(1)],
+            nodes: vec![TreeNode::default(); (2 * leaves).saturating_sub(1)],
         }
     }
 
@@ -64,10 +64,10 @@ impl Tree {
         in_order
             .par_chunks_mut(LEAF)
             .enumerate()
-            .for_each_init(Seen::default, |seen, (leaf, out)| {
+            .for_each_init(PointMasses::default, |seen, (leaf, out)| {
                 let own = leaf * LEAF..leaf * LEAF + out.len();
                 let (xs, ys) = (&self.xs[own.clone()], &self.ys[own]);
-                linalg::wide(Look {
+                linalg::wide(LeafTraversal {
                     nodes: &self.nodes,
                     all: (&self.xs, &self.ys),
                     own: (xs, ys),
@@ -85,7 +85,7 @@ impl Tree {
     fn build(&mut self, place: &[[f64; 2]]) {
         let places: Vec<[f32; 2]> = place.iter().map(|p| p.map(|value| value as f32)).collect();
         let leaves = self.order.len().div_ceil(LEAF);
-        let part = Part {
+        let part = NodeSpan {
             order: &mut self.order,
             xs: &mut self.xs,
             ys: &mut self.ys,
@@ -96,18 +96,18 @@ impl Tree {
 }
 
 /// What belongs to one node.
-struct Part<'a> {
+struct NodeSpan<'a> {
     order: &'a mut [u32],
     xs: &'a mut [f32],
     ys: &'a mut [f32],
-    nodes: &'a mut [Node],
+    nodes: &'a mut [TreeNode],
 }
 
-impl Part<'_> {
+impl NodeSpan<'_> {
     /// Makes the node of these points, whose number is `at` and whose first point is `first`, and those inside it.
-    fn build(self, places: &[[f32; 2]], leaves: usize, at: usize, first: usize) -> Node {
+    fn build(self, places: &[[f32; 2]], leaves: usize, at: usize, first: usize) -> TreeNode {
         let Some((own, inside)) = self.nodes.split_first_mut() else {
-            return Node::default();
+            return TreeNode::default();
         };
         let mut low = [f32::INFINITY; 2];
         let mut high = [f32::NEG_INFINITY; 2];
@@ -120,7 +120,7 @@ impl Part<'_> {
         }
         let sides = [high[0] - low[0], high[1] - low[1]];
         let longer = usize::from(sides[1] > sides[0]);
-        *own = Node {
+        *own = TreeNode {
             size: sides[longer] * sides[longer],
             mass: self.order.len() as f32,
             skip: (at + 2 * leaves - 1) as u32,
@@ -149,13 +149,13 @@ impl Part<'_> {
             let (left_xs, right_xs) = self.xs.split_at_mut(half);
             let (left_ys, right_ys) = self.ys.split_at_mut(half);
             let (left_nodes, right_nodes) = inside.split_at_mut(2 * left_leaves - 1);
-            let left = Part {
+            let left = NodeSpan {
                 order: left_order,
                 xs: left_xs,
                 ys: left_ys,
                 nodes: left_nodes,
             };
-            let right = Part {
+            let right = NodeSpan {
                 order: right_order,
                 xs: right_xs,
                 ys: right_ys,
@@ -181,22 +181,22 @@ impl Part<'_> {
 
 /// What a leaf sees: points and their masses.
 #[derive(Default)]
-struct Seen {
+struct PointMasses {
     xs: Vec<f32>,
     ys: Vec<f32>,
     masses: Vec<f32>,
 }
 
 /// One leaf's look at all others.
-struct Look<'a> {
-    nodes: &'a [Node],
+struct LeafTraversal<'a> {
+    nodes: &'a [TreeNode],
     all: (&'a [f32], &'a [f32]),
     own: (&'a [f32], &'a [f32]),
-    seen: &'a mut Seen,
+    seen: &'a mut PointMasses,
     out: &'a mut [Force],
 }
 
-impl Work for Look<'_> {
+impl Work for LeafTraversal<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -228,10 +228,10 @@ fn bounds(values: &[f32]) -> [f32; 2] {
     bounds
 }
 
-impl Seen {
+impl PointMasses {
     /// Looks at the tree from a box.
     #[inline(always)]
-    fn fill(&mut self, nodes: &[Node], all: (&[f32], &[f32]), x: [f32; 2], y: [f32; 2]) {
+    fn fill(&mut self, nodes: &[TreeNode], all: (&[f32], &[f32]), x: [f32; 2], y: [f32; 2]) {
         self.xs.clear();
         self.ys.clear();
         self.masses.clear();
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn forces_are_close_to_those_of_all_pairs() {
         for (name, place) in maps() {
-            let (found, exact) = (Tree::new(place.len()).repulsion(&place), naive(&place));
+            let (found, exact) = (BarnesHutTree::new(place.len()).repulsion(&place), naive(&place));
             let (mut missed, mut pushed, mut weights) = (0.0, 0.0, [0.0; 2]);
             for (found, (exact, pushes)) in found.iter().zip(&exact) {
                 let [x, y] = [0, 1].map(|axis| found.repulsion[axis] - exact.repulsion[axis]);
@@ -375,13 +375,13 @@ mod tests {
     fn a_tree_that_was_used_gives_the_forces_of_a_new_one() {
         let mut rng = Rng::new(8, &[]);
         let mut place: Vec<[f64; 2]> = (0..2_500).map(|_| [rng.unit(), 9.0 * rng.unit()]).collect();
-        let mut used = Tree::new(place.len());
+        let mut used = BarnesHutTree::new(place.len());
         for _ in 0..4 {
             let bits = |forces: Vec<Force>| -> Vec<[u64; 3]> {
                 let numbers = |f: Force| [f.repulsion[0], f.repulsion[1], f.weight].map(f64::to_bits);
                 forces.into_iter().map(numbers).collect()
             };
-            assert!(bits(used.repulsion(&place)) == bits(Tree::new(place.len()).repulsion(&place)));
+            assert!(bits(used.repulsion(&place)) == bits(BarnesHutTree::new(place.len()).repulsion(&place)));
             place
                 .iter_mut()
                 .for_each(|[x, y]| (*x, *y) = (*x + 0.3 * *y * *y - 1.0, 0.8 * *y + *x));
@@ -397,7 +397,7 @@ mod tests {
         {
             place[40 * at] = [value, -value];
         }
-        assert_eq!(Tree::new(200).repulsion(&place).len(), 200);
-        assert!(Tree::new(0).repulsion(&[]).is_empty());
+        assert_eq!(BarnesHutTree::new(200).repulsion(&place).len(), 200);
+        assert!(BarnesHutTree::new(0).repulsion(&[]).is_empty());
     }
 }

@@ -62,7 +62,7 @@ fn largest_of_chunk(from: &mut BufReader<File>, chunk: &ColumnChunkMetaData) -> 
     let mut largest = 0;
     while at < end && values_left > 0 {
         from.seek(SeekFrom::Start(at))?;
-        let mut header = Header {
+        let mut header = ThriftReader {
             from: from.by_ref().take(MAX_HEADER.min(end - at)),
             taken: 0,
         };
@@ -83,7 +83,7 @@ fn damage(problem: &'static str) -> io::Error {
 
 /// What matters of the head of a page.
 #[derive(Default)]
-struct Page {
+struct PageHeader {
     uncompressed: i64,
     compressed: i64,
     /// None for dictionaries.
@@ -91,14 +91,14 @@ struct Page {
 }
 
 /// Reads Thrift's compact protocol, in which headers are written.
-struct Header<R> {
+struct ThriftReader<R> {
     from: R,
     taken: u64,
 }
 
-impl<R: Read> Header<R> {
-    fn page(&mut self) -> io::Result<Page> {
-        let mut page = Page::default();
+impl<R: Read> ThriftReader<R> {
+    fn page(&mut self) -> io::Result<PageHeader> {
+        let mut page = PageHeader::default();
         self.fields(|header, field, kind| {
             match (field, kind) {
                 (2, 5) => page.uncompressed = header.integer()?,
@@ -205,8 +205,8 @@ impl<R: Read> Header<R> {
 mod tests {
     use super::*;
 
-    fn page(bytes: &[u8]) -> io::Result<(Page, u64)> {
-        let mut header = Header { from: bytes, taken: 0 };
+    fn page(bytes: &[u8]) -> io::Result<(PageHeader, u64)> {
+        let mut header = ThriftReader { from: bytes, taken: 0 };
         let page = header.page()?;
         Ok((page, header.taken))
     }

@@ -4,8 +4,8 @@ use arrow_array::{Array, ArrayRef};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 
 use super::pages::for_each_length;
-use super::{Batches, Input, guarded};
-use crate::error::{DataError, Place};
+use super::{Input, RowBatches, guarded};
+use crate::error::{DataError, FilePosition};
 use crate::table::batch::{append_lists, check_features_type, first_dim};
 use crate::table::limits::check_features;
 
@@ -24,7 +24,7 @@ impl ListReader {
     /// Begins at a row of the file, all of whose rows must have so many features.
     pub(super) fn open(input: &Input, column: usize, dim: usize, first: u64) -> Result<Self, DataError> {
         check_lengths(input, column, dim)?;
-        let rows = Batches {
+        let rows = RowBatches {
             first: first as usize,
             size: batch_rows(dim),
             limit: None,
@@ -47,7 +47,7 @@ impl ListReader {
             false
         })?;
         check_features(&input.origin, first as u64)?;
-        let rows = Batches {
+        let rows = RowBatches {
             first: 0,
             size: 1,
             limit: Some(1),
@@ -104,7 +104,7 @@ fn check_lengths(input: &Input, column: usize, dim: usize) -> Result<(), DataErr
         true
     })?;
     match wrong {
-        Some(length) => Err(input.origin.dimension(Place::Row(row + 1), dim, length)),
+        Some(length) => Err(input.origin.dimension(FilePosition::Row(row + 1), dim, length)),
         None => Ok(()),
     }
 }

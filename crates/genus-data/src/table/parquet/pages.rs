@@ -38,11 +38,11 @@ pub(super) struct PageReader {
     dictionary: Vec<f32>,
     /// Values of this row group in the pages so far.
     position: usize,
-    current: Values,
+    current: PageValues,
 }
 
 /// Values of a page that are not given yet.
-enum Values {
+enum PageValues {
     None,
     /// The bytes of the page from the given one on.
     Plain(Page, usize),
@@ -83,7 +83,7 @@ impl PageReader {
             pages: None,
             dictionary: Vec::new(),
             position: 0,
-            current: Values::None,
+            current: PageValues::None,
         })
     }
 
@@ -93,13 +93,13 @@ impl PageReader {
         while values.len() < end {
             let wanted = end - values.len();
             match &mut self.current {
-                Values::Plain(page, from) if *from < page.buffer().len() => {
+                PageValues::Plain(page, from) if *from < page.buffer().len() => {
                     let bytes = &page.buffer()[*from..];
                     let bytes = &bytes[..bytes.len().min(wanted.saturating_mul(self.element.size()))];
                     self.element.decode(bytes, values);
                     *from += bytes.len();
                 }
-                Values::Decoded(decoded, from) if *from < decoded.len() => {
+                PageValues::Decoded(decoded, from) if *from < decoded.len() => {
                     let part = &decoded[*from..];
                     let part = &part[..part.len().min(wanted)];
                     values.extend_from_slice(part);
@@ -107,7 +107,7 @@ impl PageReader {
                 }
                 _ => {
                     if self.next_page().is_none() {
-                        self.current = Values::None;
+                        self.current = PageValues::None;
                         return false;
                     }
                 }
@@ -154,7 +154,7 @@ impl PageReader {
     }
 
     /// The values of a page, if it is of the usual kind.
-    fn check(&mut self, page: Page) -> Option<Values> {
+    fn check(&mut self, page: Page) -> Option<PageValues> {
         let bytes: &[u8] = page.buffer();
         let (count, encoding, repetition, definition, values) = match &page {
             Page::DataPage {
@@ -194,25 +194,25 @@ impl PageReader {
         match encoding {
             Encoding::PLAIN if values.len() == count.checked_mul(self.element.size())? => {
                 let start = bytes.len() - values.len();
-                Some(Values::Plain(page, start))
+                Some(PageValues::Plain(page, start))
             }
             Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY if count <= MAX_DICTIONARY_PAGE => {
                 let (&width, indices) = values.split_first()?;
                 let mut decoded = Vec::with_capacity(count);
                 for run in Runs::new(indices, width.into(), count)? {
                     match run? {
-                        Run::Repeated { value, count } => {
+                        HybridRun::Repeated { value, count } => {
                             let value = *self.dictionary.get(value as usize)?;
                             decoded.resize(decoded.len() + count, value);
                         }
-                        Run::Packed { bytes, count } => {
+                        HybridRun::Packed { bytes, count } => {
                             for index in unpack(bytes, width.into()).take(count) {
                                 decoded.push(*self.dictionary.get(index as usize)?);
                             }
                         }
                     }
                 }
-                (decoded.len() == count).then_some(Values::Decoded(decoded, 0))
+                (decoded.len() == count).then_some(PageValues::Decoded(decoded, 0))
             }
             _ => None,
         }
@@ -223,7 +223,7 @@ impl PageReader {
         let mut at = self.position;
         for run in Runs::new(levels, 1, count)? {
             match run? {
-                Run::Repeated { value: 1, count } => {
+                HybridRun::Repeated { value: 1, count } => {
                     // No list begins within the run.
                     let next_start = at.next_multiple_of(self.dim);
                     if next_start < at + count {
@@ -231,13 +231,13 @@ impl PageReader {
                     }
                     at += count;
                 }
-                Run::Repeated { count, .. } => {
+                HybridRun::Repeated { count, .. } => {
                     if !at.is_multiple_of(self.dim) || (self.dim > 1 && count > 1) {
                         return None;
                     }
                     at += count;
                 }
-                Run::Packed { bytes, count } => {
+                HybridRun::Packed { bytes, count } => {
                     for level in unpack(bytes, 1).take(count) {
                         if (level == 0) != at.is_multiple_of(self.dim) {
                             return None;
@@ -259,8 +259,8 @@ impl PageReader {
         let mut checked = 0;
         for run in Runs::new(levels, width, count)? {
             let (all, count) = match run? {
-                Run::Repeated { value, count } => (value == self.defined, count),
-                Run::Packed { bytes, count } => (
+                HybridRun::Repeated { value, count } => (value == self.defined, count),
+                HybridRun::Packed { bytes, count } => (
                     unpack(bytes, width).take(count).all(|level| level == self.defined),
                     count,
                 ),
@@ -333,8 +333,10 @@ pub(super) fn for_each_length(
                     ended && (count <= 1 || each(1, count as u64 - 1))
                 };
                 let is_enough = match run.ok_or_else(damaged)? {
-                    Run::Repeated { value, count } => !go_on(value == 0, count),
-                    Run::Packed { bytes, count } => !unpack(bytes, 1).take(count).all(|level| go_on(level == 0, 1)),
+                    HybridRun::Repeated { value, count } => !go_on(value == 0, count),
+                    HybridRun::Packed { bytes, count } => {
+                        !unpack(bytes, 1).take(count).all(|level| go_on(level == 0, 1))
+                    }
                 };
                 if is_enough {
                     return Ok(());
@@ -383,7 +385,7 @@ struct Runs<'a> {
     left: usize,
 }
 
-enum Run<'a> {
+enum HybridRun<'a> {
     Repeated { value: u32, count: usize },
     Packed { bytes: &'a [u8], count: usize },
 }
@@ -403,7 +405,7 @@ impl<'a> Runs<'a> {
         Some(taken)
     }
 
-    fn run(&mut self) -> Option<Run<'a>> {
+    fn run(&mut self) -> Option<HybridRun<'a>> {
         let mut header = 0u64;
         for shift in (0..35).step_by(7) {
             let byte = *self.take(1)?.first()?;
@@ -422,7 +424,7 @@ impl<'a> Runs<'a> {
             value[..width].copy_from_slice(self.take(width)?);
             let count = length.min(self.left);
             self.left -= count;
-            return Some(Run::Repeated {
+            return Some(HybridRun::Repeated {
                 value: u32::from_le_bytes(value),
                 count,
             });
@@ -431,12 +433,12 @@ impl<'a> Runs<'a> {
         let bytes = self.take(length.checked_mul(self.width as usize)?)?;
         let count = length.checked_mul(8)?.min(self.left);
         self.left -= count;
-        Some(Run::Packed { bytes, count })
+        Some(HybridRun::Packed { bytes, count })
     }
 }
 
 impl<'a> Iterator for Runs<'a> {
-    type Item = Option<Run<'a>>;
+    type Item = Option<HybridRun<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.left == 0 {
@@ -474,7 +476,7 @@ mod tests {
     use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 
     use super::*;
-    use crate::table::source::Origin;
+    use crate::table::source::FileOrigin;
 
     /// Reading by way of Arrow gives the same, so that nothing else would show that the fast way is never taken.
     #[test]
@@ -496,7 +498,7 @@ mod tests {
                 .with_extension("parquet");
             let file = File::open(&path).unwrap();
             let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).unwrap();
-            let input = Input::of(Origin::new(&path), metadata);
+            let input = Input::of(FileOrigin::new(&path), metadata);
             let column = input.column("embedding").unwrap();
             let mut pages = PageReader::open(&input, column, 3).unwrap();
             let mut values = Vec::new();

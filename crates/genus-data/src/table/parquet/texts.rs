@@ -3,12 +3,12 @@
 use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 
-use super::{Batches, Input, guarded};
+use super::{Input, RowBatches, guarded};
 use crate::error::DataError;
-use crate::table::batch::{self, Beside, Cell};
+use crate::table::batch::{self, Cell, SideColumnNames};
 use crate::table::encoder;
-use crate::table::limits::Growth;
-use crate::table::source::Block;
+use crate::table::limits::MemoryGrowth;
+use crate::table::source::RowBlock;
 
 /// The most rows of a batch.
 const BATCH_ROWS: u64 = 8192;
@@ -17,29 +17,29 @@ const BATCH_BYTES: u64 = 128 << 20;
 
 /// Reads ids and labels batch by batch.
 pub(super) struct TextReader {
-    beside: Beside,
+    beside: SideColumnNames,
     reader: ParquetRecordBatchReader,
     /// The batch being given out and the first of its rows not given yet.
     batch: Option<(RecordBatch, usize)>,
     /// What the texts given so far take.
-    growth: Growth,
+    growth: MemoryGrowth,
 }
 
 impl TextReader {
     /// `None` when there is no such column.
-    pub(super) fn open(input: &Input, beside: Beside) -> Result<Option<Self>, DataError> {
+    pub(super) fn open(input: &Input, beside: SideColumnNames) -> Result<Option<Self>, DataError> {
         let columns: Vec<usize> = beside.names().filter_map(|name| input.column(name)).collect();
         Self::of_columns(input, &columns, beside)
     }
 
-    fn of_columns(input: &Input, columns: &[usize], beside: Beside) -> Result<Option<Self>, DataError> {
+    fn of_columns(input: &Input, columns: &[usize], beside: SideColumnNames) -> Result<Option<Self>, DataError> {
         if columns.is_empty() {
             return Ok(None);
         }
         let largest = input.largest_page(columns)?.max(1);
         let reader = input.reader(
             columns,
-            Batches {
+            RowBatches {
                 first: 0,
                 size: (BATCH_BYTES / largest).clamp(1, BATCH_ROWS) as usize,
                 limit: None,
@@ -49,7 +49,7 @@ impl TextReader {
             beside,
             reader,
             batch: None,
-            growth: Growth::of(&input.origin),
+            growth: MemoryGrowth::of(&input.origin),
         }))
     }
 
@@ -61,7 +61,7 @@ impl TextReader {
         first: u64,
         rows: usize,
         encoder: Option<&str>,
-        block: &mut Block,
+        block: &mut RowBlock,
     ) -> Result<(), DataError> {
         let mut done = 0;
         while done < rows {
@@ -106,10 +106,10 @@ pub(super) fn for_each_row(
     each: &mut dyn FnMut(u64, Vec<Cell>) -> Result<bool, DataError>,
 ) -> Result<(), DataError> {
     let columns: Vec<usize> = names.iter().filter_map(|name| input.column(name)).collect();
-    let Some(mut texts) = TextReader::of_columns(input, &columns, Beside::default())? else {
+    let Some(mut texts) = TextReader::of_columns(input, &columns, SideColumnNames::default())? else {
         return Ok(());
     };
-    let (mut row, mut growth) = (0, Growth::of(&input.origin));
+    let (mut row, mut growth) = (0, MemoryGrowth::of(&input.origin));
     while row < rows {
         let (batch, given) = texts.refill(input, row)?;
         *given = batch.num_rows();

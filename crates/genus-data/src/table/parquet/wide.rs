@@ -3,7 +3,7 @@
 use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 
-use super::{Batches, Input, guarded};
+use super::{Input, RowBatches, guarded};
 use crate::error::DataError;
 use crate::table::batch::{append_features, check_features_type};
 use crate::table::columns::FeatureColumns;
@@ -49,7 +49,7 @@ impl WideReader {
             .iter()
             .map(|&column| (input.name(column).to_owned(), place(column)));
         let columns = columns.collect();
-        let rows = Batches {
+        let rows = RowBatches {
             first: 0,
             size: (BATCH_BYTES / (8 * features.len().max(1))).clamp(16, 1 << 16),
             limit: None,

@@ -8,7 +8,7 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use super::{RowOut, Shape, Sink};
+use super::{RowOut, Sink, TableShape};
 use crate::error::DataError;
 use crate::table::arrays::{CLASSES, ENCODER, FEATURES, IDS, LABELS};
 use genus_files::AtomicFile;
@@ -63,7 +63,7 @@ impl TextSpool {
 
 /// Arrays `x`, `ids`, `y` and `encoder`, as `numpy.savez` stores them.
 pub(super) struct NpzSink {
-    shape: Shape,
+    shape: TableShape,
     out: AtomicFile,
     rows: u64,
     x: Spool,
@@ -72,7 +72,7 @@ pub(super) struct NpzSink {
 }
 
 impl NpzSink {
-    pub(super) fn start(shape: Shape, out: AtomicFile) -> Result<Box<dyn Sink>, DataError> {
+    pub(super) fn start(shape: TableShape, out: AtomicFile) -> Result<Box<dyn Sink>, DataError> {
         Ok(Box::new(Self {
             x: Spool::new(&out)?,
             ids: TextSpool::new(&out)?,
@@ -104,7 +104,7 @@ impl Sink for NpzSink {
             ids,
             labels,
         } = *self;
-        let mut npz = Npz(ZipWriter::new(Unfailing::new(out)));
+        let mut npz = Npz(ZipWriter::new(ErrorLatch::new(out)));
         let (mut x, length) = x.read_back()?;
         npz.begin(FEATURES[0], "<f4", &format!("({rows}, {})", shape.dim), length)?;
         io::copy(&mut x, &mut npz.0)?;
@@ -123,14 +123,14 @@ impl Sink for NpzSink {
 
 /// An output that goes on as if nothing had happened when it fails, and says so at the end: an archive that meets an error
 /// tries to be finished all the same, and takes the place that it is then at for an impossible one.
-struct Unfailing {
+struct ErrorLatch {
     out: AtomicFile,
     failed: Option<io::Error>,
     position: u64,
     length: u64,
 }
 
-impl Unfailing {
+impl ErrorLatch {
     fn new(out: AtomicFile) -> Self {
         Self {
             out,
@@ -151,7 +151,7 @@ impl Unfailing {
     }
 }
 
-impl Write for Unfailing {
+impl Write for ErrorLatch {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.failed.is_none() {
             let result = self.out.write_all(bytes);
@@ -167,7 +167,7 @@ impl Write for Unfailing {
     }
 }
 
-impl Seek for Unfailing {
+impl Seek for ErrorLatch {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let position = match to {
             SeekFrom::Start(position) => Some(position),
@@ -185,7 +185,7 @@ impl Seek for Unfailing {
 }
 
 /// An archive of arrays.
-struct Npz(ZipWriter<Unfailing>);
+struct Npz(ZipWriter<ErrorLatch>);
 
 impl Npz {
     /// Begins an array whose `length` bytes come next.
@@ -234,7 +234,7 @@ impl Npz {
 
 /// Tensors `x` and `y`, an index into the classes, which are in the metadata with the ids and the encoder.
 pub(super) struct SafetensorsSink {
-    shape: Shape,
+    shape: TableShape,
     out: AtomicFile,
     rows: u64,
     x: Spool,
@@ -246,7 +246,7 @@ pub(super) struct SafetensorsSink {
 }
 
 impl SafetensorsSink {
-    pub(super) fn start(shape: Shape, out: AtomicFile) -> Result<Box<dyn Sink>, DataError> {
+    pub(super) fn start(shape: TableShape, out: AtomicFile) -> Result<Box<dyn Sink>, DataError> {
         Ok(Box::new(Self {
             x: Spool::new(&out)?,
             y: Spool::new(&out)?,

@@ -13,11 +13,11 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 
-use super::{RowOut, Shape, Sink};
+use super::{RowOut, Sink, TableShape};
 use crate::assignments::into_io;
 use crate::error::DataError;
 use crate::table::batch::ENCODER_KEY;
-use crate::table::source::Origin;
+use crate::table::source::FileOrigin;
 use genus_files::AtomicFile;
 
 /// Bytes of features gathered before they are handed to the writer.
@@ -26,7 +26,7 @@ const BATCH_BYTES: usize = 4 << 20;
 const GROUP_BYTES: usize = 64 << 20;
 
 pub(super) struct ParquetSink {
-    writer: ArrowWriter<Lent>,
+    writer: ArrowWriter<LentFile>,
     schema: Arc<Schema>,
     item: Arc<Field>,
     width: i32,
@@ -37,9 +37,9 @@ pub(super) struct ParquetSink {
 }
 
 /// The output, which can be taken back once the end is written.
-struct Lent(Option<AtomicFile>);
+struct LentFile(Option<AtomicFile>);
 
-impl Write for Lent {
+impl Write for LentFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write(bytes)
     }
@@ -50,9 +50,10 @@ impl Write for Lent {
 }
 
 impl ParquetSink {
-    pub(super) fn start(shape: Shape, out: AtomicFile) -> Result<Box<dyn Sink>, DataError> {
+    pub(super) fn start(shape: TableShape, out: AtomicFile) -> Result<Box<dyn Sink>, DataError> {
         let width = i32::try_from(shape.dim).map_err(|_| {
-            Origin::new(&shape.path).malformed("more features a row than a Parquet list can hold; write an .npz file")
+            FileOrigin::new(&shape.path)
+                .malformed("more features a row than a Parquet list can hold; write an .npz file")
         })?;
         let item = Arc::new(Field::new("item", DataType::Float32, false));
         let list = DataType::FixedSizeList(item.clone(), width);
@@ -79,7 +80,7 @@ impl ParquetSink {
             .set_column_dictionary_enabled(embedding, false)
             .set_key_value_metadata(Some(in_file))
             .build();
-        let writer = ArrowWriter::try_new(Lent(Some(out)), schema.clone(), Some(properties))
+        let writer = ArrowWriter::try_new(LentFile(Some(out)), schema.clone(), Some(properties))
             .map_err(|e| DataError::write(shape.path.display(), into_io(e)))?;
         Ok(Box::new(Self {
             writer,

@@ -4,19 +4,19 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{RowOut, Shape, Sink};
+use super::{RowOut, Sink, TableShape};
 use crate::error::DataError;
 use crate::table::label;
 use genus_files::AtomicFile;
 
 /// `id,label,encoder,f0,f1,…`.
 pub(super) struct CsvSink {
-    shape: Shape,
+    shape: TableShape,
     writer: csv::Writer<AtomicFile>,
 }
 
 impl CsvSink {
-    pub(super) fn start(shape: Shape, out: AtomicFile) -> Result<Box<dyn Sink>, DataError> {
+    pub(super) fn start(shape: TableShape, out: AtomicFile) -> Result<Box<dyn Sink>, DataError> {
         let mut writer = csv::Writer::from_writer(out);
         let label = shape.with_labels.then_some("label");
         let encoder = shape.encoder.as_ref().map(|_| "encoder");
@@ -60,13 +60,13 @@ impl Sink for CsvSink {
 
 /// An object a line.
 pub(super) struct JsonlSink {
-    shape: Shape,
+    shape: TableShape,
     out: AtomicFile,
     line: Vec<u8>,
 }
 
 #[derive(Serialize)]
-struct Names<'a> {
+struct RowNames<'a> {
     id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<Option<&'a str>>,
@@ -75,7 +75,7 @@ struct Names<'a> {
 }
 
 impl JsonlSink {
-    pub(super) fn start(shape: Shape, out: AtomicFile) -> Result<Box<dyn Sink>, DataError> {
+    pub(super) fn start(shape: TableShape, out: AtomicFile) -> Result<Box<dyn Sink>, DataError> {
         let line = Vec::new();
         Ok(Box::new(Self { shape, out, line }))
     }
@@ -84,7 +84,7 @@ impl JsonlSink {
 impl Sink for JsonlSink {
     fn write(&mut self, row: &RowOut) -> io::Result<()> {
         self.line.clear();
-        let names = Names {
+        let names = RowNames {
             id: row.id,
             label: self.shape.with_labels.then_some(row.label),
             encoder: self.shape.encoder.as_deref(),

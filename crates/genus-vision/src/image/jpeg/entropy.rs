@@ -1,6 +1,6 @@
 //! Huffman codes and the bits they are read from.
 
-use super::{Fault, ZIGZAG};
+use super::{JpegError, ZIGZAG};
 
 /// How many bits are looked up at once; nearly all codes of real images are shorter.
 const LOOK: u32 = 10;
@@ -20,7 +20,7 @@ pub(super) struct Huffman {
 
 impl Huffman {
     /// Builds a table from the numbers of codes of 1 to 16 bits and the symbols in the order of their codes.
-    pub(super) fn new(counts: &[u8; 16], symbols: &[u8]) -> Result<Self, Fault> {
+    pub(super) fn new(counts: &[u8; 16], symbols: &[u8]) -> Result<Self, JpegError> {
         let mut look = Box::new([(0, 0); 1 << LOOK]);
         let mut fast = Box::new([(0, 0, 0); 1 << LOOK]);
         let (mut ends, mut offsets) = ([0; 17], [0; 17]);
@@ -29,7 +29,7 @@ impl Huffman {
             offsets[length as usize] = index as i32 - code as i32;
             for _ in 0..counts[length as usize - 1] {
                 if code >> length != 0 {
-                    return Err(Fault::Damaged("a Huffman table has more codes than there are"));
+                    return Err(JpegError::Damaged("a Huffman table has more codes than there are"));
                 }
                 let symbol = symbols[index];
                 if length <= LOOK {
@@ -61,7 +61,7 @@ impl Huffman {
 
     /// Reads a symbol; the caller has refilled.
     #[inline(always)]
-    fn symbol(&self, bits: &mut Bits<'_>) -> Result<u8, Fault> {
+    fn symbol(&self, bits: &mut Bits<'_>) -> Result<u8, JpegError> {
         let (length, symbol) = self.look[bits.peek(LOOK) as usize];
         if length != 0 {
             bits.skip(length.into());
@@ -71,7 +71,7 @@ impl Huffman {
     }
 
     #[cold]
-    fn long_symbol(&self, bits: &mut Bits<'_>) -> Result<u8, Fault> {
+    fn long_symbol(&self, bits: &mut Bits<'_>) -> Result<u8, JpegError> {
         let next = bits.peek(16);
         for length in LOOK + 1..=16 {
             if next < self.ends[length as usize] {
@@ -80,10 +80,10 @@ impl Huffman {
                 let symbol = usize::try_from(index).ok().and_then(|index| self.symbols.get(index));
                 return symbol
                     .copied()
-                    .ok_or(Fault::Damaged("a Huffman code without a meaning"));
+                    .ok_or(JpegError::Damaged("a Huffman code without a meaning"));
             }
         }
-        Err(Fault::Damaged("a Huffman code without a meaning"))
+        Err(JpegError::Damaged("a Huffman code without a meaning"))
     }
 }
 
@@ -117,21 +117,21 @@ impl<'a> Bits<'a> {
 
     /// Fails when bits were used that the data did not have.
     #[inline(always)]
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), JpegError> {
         if self.made_up <= self.length {
             return Ok(());
         }
         Err(match self.position >= self.data.len() {
-            true => Fault::Truncated,
-            false => Fault::Damaged("a scan ends before its last block"),
+            true => JpegError::Truncated,
+            false => JpegError::Damaged("a scan ends before its last block"),
         })
     }
 
     /// Leaves what remains of a restart interval and reads its marker.
-    pub(super) fn restart(&mut self, number: u8) -> Result<(), Fault> {
+    pub(super) fn restart(&mut self, number: u8) -> Result<(), JpegError> {
         let marker = super::next_marker(self.data, &mut self.position)?;
         if marker != 0xD0 | number {
-            return Err(Fault::Damaged("a restart marker is missing"));
+            return Err(JpegError::Damaged("a restart marker is missing"));
         }
         *self = Self::new(self.data, self.position);
         Ok(())
@@ -227,11 +227,11 @@ fn extend(bits: u32, size: u32) -> i32 {
 
 /// Reads the difference of a DC coefficient to the one before and gives the sum.
 #[inline(always)]
-fn direct(bits: &mut Bits<'_>, table: &Huffman, previous: &mut i32) -> Result<i32, Fault> {
+fn direct(bits: &mut Bits<'_>, table: &Huffman, previous: &mut i32) -> Result<i32, JpegError> {
     bits.refill();
     let size = u32::from(table.symbol(bits)?);
     if size > 15 {
-        return Err(Fault::Damaged("a DC coefficient of more than 15 bits"));
+        return Err(JpegError::Damaged("a DC coefficient of more than 15 bits"));
     }
     let difference = extend(bits.take(size), size);
     *previous = previous.wrapping_add(difference);
@@ -245,7 +245,7 @@ pub(super) fn sequential_block(
     ac: &Huffman,
     previous: &mut i32,
     block: &mut [i16; 64],
-) -> Result<bool, Fault> {
+) -> Result<bool, JpegError> {
     block[0] = direct(bits, dc, previous)? as i16;
     let mut at = 1;
     while at < 64 {
@@ -269,7 +269,7 @@ pub(super) fn sequential_block(
             extend(bits.take(size), size) as i16
         };
         let Some(&place) = ZIGZAG.get(at) else {
-            return Err(Fault::Damaged("a block of more than 64 coefficients"));
+            return Err(JpegError::Damaged("a block of more than 64 coefficients"));
         };
         block[usize::from(place & 63)] = value;
         at += 1;
@@ -280,7 +280,7 @@ pub(super) fn sequential_block(
 
 /// What a scan of a progressive image adds: which coefficients, and which of their bits.
 #[derive(Clone, Copy)]
-pub(super) struct Band {
+pub(super) struct SpectralBand {
     pub(super) first: usize,
     pub(super) last: usize,
     /// Whether bits of the coefficients came before.
@@ -292,10 +292,10 @@ pub(super) struct Band {
 pub(super) fn progressive_direct(
     bits: &mut Bits<'_>,
     table: Option<&Huffman>,
-    band: Band,
+    band: SpectralBand,
     previous: &mut i32,
     block: &mut [i16; 64],
-) -> Result<(), Fault> {
+) -> Result<(), JpegError> {
     match table {
         Some(table) => block[0] = direct(bits, table, previous)?.wrapping_shl(band.shift) as i16,
         None if bits.flag() => block[0] |= 1 << band.shift,
@@ -310,10 +310,10 @@ pub(super) fn progressive_direct(
 pub(super) fn progressive_band(
     bits: &mut Bits<'_>,
     table: &Huffman,
-    band: Band,
+    band: SpectralBand,
     ended: &mut u32,
     block: &mut [i16; 64],
-) -> Result<(), Fault> {
+) -> Result<(), JpegError> {
     if band.refines {
         refine_band(bits, table, band, ended, block)?;
         return bits.check();
@@ -345,7 +345,7 @@ pub(super) fn progressive_band(
             extend(bits.take(size), size)
         };
         if at > band.last {
-            return Err(Fault::Damaged("a block of more coefficients than its scan"));
+            return Err(JpegError::Damaged("a block of more coefficients than its scan"));
         }
         block[usize::from(ZIGZAG[at])] = value.wrapping_shl(band.shift) as i16;
         at += 1;
@@ -356,10 +356,10 @@ pub(super) fn progressive_band(
 fn refine_band(
     bits: &mut Bits<'_>,
     table: &Huffman,
-    band: Band,
+    band: SpectralBand,
     ended: &mut u32,
     block: &mut [i16; 64],
-) -> Result<(), Fault> {
+) -> Result<(), JpegError> {
     let (plus, minus) = (1i16 << band.shift, (-1i16) << band.shift);
     // Coefficients that are there already get a bit each; those that are not are counted off.
     let pass = |bits: &mut Bits<'_>, block: &mut [i16; 64], mut at: usize, mut zeros: u32| {
@@ -396,7 +396,7 @@ fn refine_band(
             at = pass(bits, block, at, zeros);
             if new != 0 {
                 if at > band.last {
-                    return Err(Fault::Damaged("a block of more coefficients than its scan"));
+                    return Err(JpegError::Damaged("a block of more coefficients than its scan"));
                 }
                 block[usize::from(ZIGZAG[at])] = new;
             }

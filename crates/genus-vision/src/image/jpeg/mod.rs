@@ -10,8 +10,8 @@ mod entropy;
 mod idct;
 
 use self::colour::Colour;
-use self::entropy::{Band, Bits, Huffman};
-use super::decode::{Header, ImageError, Limits};
+use self::entropy::{Bits, Huffman, SpectralBand};
+use super::decode::{ImageError, ImageHeader, Limits};
 use super::{Rgb, orientation};
 
 /// Where the coefficients of a block are in the order in which files have them.
@@ -25,23 +25,23 @@ const ZIGZAG: [u8; 64] = [
 const MOST_SCANS: usize = 256;
 
 /// What is wrong with a file.
-pub(super) enum Fault {
+pub(super) enum JpegError {
     Truncated,
     Damaged(&'static str),
     Unsupported(&'static str),
     TooLarge(ImageError),
 }
 
-impl From<Fault> for ImageError {
-    fn from(fault: Fault) -> Self {
+impl From<JpegError> for ImageError {
+    fn from(fault: JpegError) -> Self {
         match fault {
-            Fault::Truncated => ImageError::damaged("JPEG", "the file ends before the image does"),
-            Fault::Damaged(message) => ImageError::damaged("JPEG", message),
-            Fault::Unsupported(what) => ImageError::Unsupported {
+            JpegError::Truncated => ImageError::damaged("JPEG", "the file ends before the image does"),
+            JpegError::Damaged(message) => ImageError::damaged("JPEG", message),
+            JpegError::Unsupported(what) => ImageError::Unsupported {
                 format: "JPEG",
                 what: what.into(),
             },
-            Fault::TooLarge(error) => error,
+            JpegError::TooLarge(error) => error,
         }
     }
 }
@@ -82,12 +82,12 @@ struct Frame {
 }
 
 /// Decodes a file; how the image is to be turned comes along.
-pub(super) fn decode(bytes: &[u8], limits: &Limits) -> Result<(Rgb, Header), ImageError> {
+pub(super) fn decode(bytes: &[u8], limits: &Limits) -> Result<(Rgb, ImageHeader), ImageError> {
     let mut decoder = Decoder::default();
     decoder.read(bytes, limits)?;
     let orientation = decoder.exif.or(decoder.xmp).unwrap_or(1);
     let image = decoder.image()?;
-    Ok((image, Header { orientation }))
+    Ok((image, ImageHeader { orientation }))
 }
 
 #[derive(Default)]
@@ -105,7 +105,7 @@ struct Decoder {
 }
 
 /// Goes to the next marker, over whatever is before it, and returns its code.
-fn next_marker(data: &[u8], position: &mut usize) -> Result<u8, Fault> {
+fn next_marker(data: &[u8], position: &mut usize) -> Result<u8, JpegError> {
     while let Some(&byte) = data.get(*position) {
         *position += 1;
         if byte != 0xFF {
@@ -124,44 +124,48 @@ fn next_marker(data: &[u8], position: &mut usize) -> Result<u8, Fault> {
             None => break,
         }
     }
-    Err(Fault::Truncated)
+    Err(JpegError::Truncated)
 }
 
 /// Takes some bytes off the front of a segment.
-fn take<'a>(segment: &mut &'a [u8], count: usize) -> Result<&'a [u8], Fault> {
+fn take<'a>(segment: &mut &'a [u8], count: usize) -> Result<&'a [u8], JpegError> {
     let (front, rest) = segment
         .split_at_checked(count)
-        .ok_or(Fault::Damaged("a segment is too short"))?;
+        .ok_or(JpegError::Damaged("a segment is too short"))?;
     *segment = rest;
     Ok(front)
 }
 
 impl Decoder {
-    fn read(&mut self, data: &[u8], limits: &Limits) -> Result<(), Fault> {
+    fn read(&mut self, data: &[u8], limits: &Limits) -> Result<(), JpegError> {
         let mut position = 2;
         loop {
             let marker = next_marker(data, &mut position)?;
             match marker {
                 0xD9 => return Ok(()),
                 0x01 | 0xD0..=0xD7 => continue,
-                0xD8 => return Err(Fault::Damaged("a second image starts inside of the first")),
+                0xD8 => return Err(JpegError::Damaged("a second image starts inside of the first")),
                 _ => {}
             }
-            let length = data.get(position..position + 2).ok_or(Fault::Truncated)?;
+            let length = data.get(position..position + 2).ok_or(JpegError::Truncated)?;
             let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
             if length < 2 {
-                return Err(Fault::Damaged("a segment of less than no bytes"));
+                return Err(JpegError::Damaged("a segment of less than no bytes"));
             }
-            let segment = data.get(position + 2..position + length).ok_or(Fault::Truncated)?;
+            let segment = data.get(position + 2..position + length).ok_or(JpegError::Truncated)?;
             position += length;
             match marker {
                 0xC0..=0xC2 => self.start(segment, marker == 0xC2, limits)?,
                 0xC4 => self.huffman(segment)?,
-                0xC3 | 0xC5..=0xCF => return Err(Fault::Unsupported("lossless, hierarchical or arithmetic coding")),
+                0xC3 | 0xC5..=0xCF => {
+                    return Err(JpegError::Unsupported("lossless, hierarchical or arithmetic coding"));
+                }
                 0xDA => position = self.scan(segment, data, position)?,
                 0xDB => self.quantization(segment)?,
                 0xDD => {
-                    let interval = segment.first_chunk().ok_or(Fault::Damaged("a segment is too short"))?;
+                    let interval = segment
+                        .first_chunk()
+                        .ok_or(JpegError::Damaged("a segment is too short"))?;
                     self.restart = u16::from_be_bytes(*interval).into();
                 }
                 0xE0 => self.jfif |= segment.starts_with(b"JFIF\0"),
@@ -180,12 +184,12 @@ impl Decoder {
         }
     }
 
-    fn quantization(&mut self, mut segment: &[u8]) -> Result<(), Fault> {
+    fn quantization(&mut self, mut segment: &[u8]) -> Result<(), JpegError> {
         while !segment.is_empty() {
             let head = take(&mut segment, 1)?[0];
             let (wide, number) = (head >> 4, usize::from(head & 15));
             if number > 3 || wide > 1 {
-                return Err(Fault::Damaged("a quantization table with an impossible number"));
+                return Err(JpegError::Damaged("a quantization table with an impossible number"));
             }
             let mut table = [0; 64];
             for &place in &ZIGZAG {
@@ -202,14 +206,14 @@ impl Decoder {
         Ok(())
     }
 
-    fn huffman(&mut self, mut segment: &[u8]) -> Result<(), Fault> {
+    fn huffman(&mut self, mut segment: &[u8]) -> Result<(), JpegError> {
         while !segment.is_empty() {
             let head = take(&mut segment, 1)?[0];
             let (class, number) = (head >> 4, usize::from(head & 15));
             if number > 3 || class > 1 {
-                return Err(Fault::Damaged("a Huffman table with an impossible number"));
+                return Err(JpegError::Damaged("a Huffman table with an impossible number"));
             }
-            let counts = take(&mut segment, 16)?.first_chunk().ok_or(Fault::Truncated)?;
+            let counts = take(&mut segment, 16)?.first_chunk().ok_or(JpegError::Truncated)?;
             let symbols = take(&mut segment, counts.iter().map(|&count| usize::from(count)).sum())?;
             let tables = if class == 0 { &mut self.direct } else { &mut self.others };
             tables[number] = Some(Huffman::new(counts, symbols)?);
@@ -218,30 +222,32 @@ impl Decoder {
     }
 
     /// Reads the header of the frame.
-    fn start(&mut self, mut segment: &[u8], progressive: bool, limits: &Limits) -> Result<(), Fault> {
+    fn start(&mut self, mut segment: &[u8], progressive: bool, limits: &Limits) -> Result<(), JpegError> {
         if self.frame.is_some() {
-            return Err(Fault::Damaged("a second frame"));
+            return Err(JpegError::Damaged("a second frame"));
         }
         let head = take(&mut segment, 6)?;
         let height = usize::from(u16::from_be_bytes([head[1], head[2]]));
         let width = usize::from(u16::from_be_bytes([head[3], head[4]]));
         if head[0] != 8 {
-            return Err(Fault::Unsupported("samples that are not of eight bits"));
+            return Err(JpegError::Unsupported("samples that are not of eight bits"));
         }
         if width == 0 || height == 0 {
-            return Err(Fault::Unsupported("a header without width or height"));
+            return Err(JpegError::Unsupported("a header without width or height"));
         }
-        limits.check(width as u64, height as u64).map_err(Fault::TooLarge)?;
+        limits.check(width as u64, height as u64).map_err(JpegError::TooLarge)?;
         let count = usize::from(head[5]);
         if !matches!(count, 1 | 3 | 4) {
-            return Err(Fault::Unsupported("a number of colour channels other than 1, 3 and 4"));
+            return Err(JpegError::Unsupported(
+                "a number of colour channels other than 1, 3 and 4",
+            ));
         }
         let mut components = Vec::with_capacity(count);
         for _ in 0..count {
             let head = take(&mut segment, 3)?;
             let (across, down) = (usize::from(head[1] >> 4), usize::from(head[1] & 15));
             if !(1..=4).contains(&across) || !(1..=4).contains(&down) || head[2] > 3 {
-                return Err(Fault::Damaged("a colour channel with an impossible header"));
+                return Err(JpegError::Damaged("a colour channel with an impossible header"));
             }
             components.push(Component {
                 id: head[0],
@@ -260,7 +266,7 @@ impl Decoder {
         let units = (width.div_ceil(8 * most.0), height.div_ceil(8 * most.1));
         for component in &mut components {
             if !most.0.is_multiple_of(component.across) || !most.1.is_multiple_of(component.down) {
-                return Err(Fault::Unsupported(
+                return Err(JpegError::Unsupported(
                     "colour channels at fractions of each other's resolution",
                 ));
             }
@@ -284,34 +290,34 @@ impl Decoder {
     }
 
     /// Reads a scan whose data begin at `position`; returns where they end.
-    fn scan(&mut self, mut segment: &[u8], data: &[u8], position: usize) -> Result<usize, Fault> {
+    fn scan(&mut self, mut segment: &[u8], data: &[u8], position: usize) -> Result<usize, JpegError> {
         let frame = self
             .frame
             .as_mut()
-            .ok_or(Fault::Damaged("a scan before the header of its frame"))?;
+            .ok_or(JpegError::Damaged("a scan before the header of its frame"))?;
         self.scans += 1;
         if self.scans > MOST_SCANS {
-            return Err(Fault::Unsupported("more than 256 scans"));
+            return Err(JpegError::Unsupported("more than 256 scans"));
         }
         let count = usize::from(take(&mut segment, 1)?[0]);
         let mut members: Vec<(usize, usize, usize)> = Vec::with_capacity(4);
         for _ in 0..count {
             let head = take(&mut segment, 2)?;
             let index = frame.components.iter().position(|component| component.id == head[0]);
-            let index = index.ok_or(Fault::Damaged("a scan of a colour channel that is not there"))?;
+            let index = index.ok_or(JpegError::Damaged("a scan of a colour channel that is not there"))?;
             let (direct, others) = (usize::from(head[1] >> 4), usize::from(head[1] & 15));
             if direct > 3 || others > 3 || members.iter().any(|&(other, ..)| other == index) {
-                return Err(Fault::Damaged("a scan with an impossible header"));
+                return Err(JpegError::Damaged("a scan with an impossible header"));
             }
             let component = &mut frame.components[index];
             if component.quantization.is_none() {
                 let table = self.quantization[component.table];
-                component.quantization = Some(table.ok_or(Fault::Damaged("a quantization table is missing"))?);
+                component.quantization = Some(table.ok_or(JpegError::Damaged("a quantization table is missing"))?);
             }
             members.push((index, direct, others));
         }
         let tail = take(&mut segment, 3)?;
-        let band = Band {
+        let band = SpectralBand {
             first: tail[0].into(),
             last: tail[1].into(),
             refines: tail[2] >> 4 != 0,
@@ -323,7 +329,7 @@ impl Decoder {
         };
         let sound = sound && band.shift <= 13 && (!band.refines || u32::from(tail[2] >> 4) == band.shift + 1);
         if members.is_empty() || frame.progressive && !sound {
-            return Err(Fault::Damaged("a scan with an impossible header"));
+            return Err(JpegError::Damaged("a scan with an impossible header"));
         }
 
         // A scan of one component has its blocks row by row and only those that the image needs; a scan of several has
@@ -335,7 +341,7 @@ impl Decoder {
             }
             _ => frame.units,
         };
-        let missing = Fault::Damaged("a Huffman table is missing");
+        let missing = JpegError::Damaged("a Huffman table is missing");
         let needs_direct = !frame.progressive || band.first == 0 && !band.refines;
         let needs_others = !frame.progressive || band.first > 0;
         if members.iter().any(|&(_, direct, others)| {
@@ -393,12 +399,12 @@ impl Decoder {
         Ok(bits.position())
     }
 
-    fn image(self) -> Result<Rgb, Fault> {
+    fn image(self) -> Result<Rgb, JpegError> {
         let colour = self.colour();
-        let mut frame = self.frame.ok_or(Fault::Damaged("there is no image in it"))?;
+        let mut frame = self.frame.ok_or(JpegError::Damaged("there is no image in it"))?;
         for component in &mut frame.components {
             let Some(table) = &component.quantization else {
-                return Err(Fault::Damaged("a colour channel is missing"));
+                return Err(JpegError::Damaged("a colour channel is missing"));
             };
             if frame.progressive {
                 let (width, height) = (component.width.div_ceil(8), component.height.div_ceil(8));
@@ -419,7 +425,7 @@ impl Decoder {
             ..
         } = frame;
         let pixels = colour::pixels(&components, colour, width, height);
-        Rgb::new(width, height, pixels).ok_or(Fault::Damaged("there is no image in it"))
+        Rgb::new(width, height, pixels).ok_or(JpegError::Damaged("there is no image in it"))
     }
 
     /// How the components are to be read, by libjpeg's rules.
@@ -452,13 +458,13 @@ impl Component {
         previous: &mut i32,
         x: usize,
         y: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), JpegError> {
         let mut block = [0; 64];
         let full = entropy::sequential_block(bits, dc, ac, previous, &mut block)?;
         let table = self
             .quantization
             .as_ref()
-            .ok_or(Fault::Damaged("a quantization table is missing"))?;
+            .ok_or(JpegError::Damaged("a quantization table is missing"))?;
         let plane = &mut self.plane[y * 8 * self.stride + x * 8..];
         match full {
             true => idct::block(&block, table, plane, self.stride),
