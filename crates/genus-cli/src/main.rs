@@ -22,6 +22,7 @@ mod methods;
 mod output;
 mod progress;
 mod record;
+mod serve;
 mod signals;
 mod summary;
 mod train;
@@ -89,6 +90,8 @@ fn run(args: &Args) -> Result<(), Failure> {
         Command::Discover(discover) => discover::run(discover, &args.global),
         Command::Assign(assign) => assign::run(assign, &args.global),
         Command::Collection(command) => collection::run(command, &args.global),
+        Command::Serve(serve) => serve::run(serve, &args.global),
+        Command::Token { command } => serve::token(command, &args.global),
         Command::Calibrate(calibrate) => calibrate::run(calibrate, &args.global),
         Command::Embed(embed) => embed::run(embed, &args.global),
         Command::Train(train) => train::run(train, &args.global),

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::{record, train};
+use crate::{record, serve, train};
 
 /// The number of the signal that stopped the program; by default that of an interrupt.
 static SIGNAL: AtomicU8 = AtomicU8::new(2);
@@ -12,10 +12,11 @@ pub(crate) fn code() -> u8 {
     SIGNAL.load(Ordering::SeqCst).saturating_add(128)
 }
 
-/// Stops the program. Half-written files are removed before; a training finishes its step first.
+/// Stops the program. Half-written files are removed before; a training finishes its step first, and a service
+/// answers what it was asked.
 fn stop(signal: u8) {
     SIGNAL.store(signal, Ordering::SeqCst);
-    if train::interrupt() {
+    if train::interrupt() || serve::interrupt() {
         return;
     }
     record::write_stopped(code());

@@ -17,12 +17,13 @@ use crate::collection::{Collection, Groups, LEFT_WAITING};
 use crate::error::Error;
 use crate::knowledge::{Model, remember};
 use crate::levels::Level;
+use crate::live::{find_each_other, settle_in};
 use crate::model::{Entry, GroupId, ItemId, Place};
 use crate::rules::{Draft, View};
 use crate::store::{Key, Store, Which, tally_of};
 
 /// Items that may be looked at together when those that wait are reviewed: all pairs of them are compared.
-const REVIEWED: usize = 2000;
+pub(crate) const REVIEWED: usize = 2000;
 
 /// Classes whose examples say how far items of one lie apart.
 const LEARNT_FROM: usize = 1000;
@@ -63,11 +64,11 @@ pub struct Added {
 }
 
 /// An item that is to come in.
-struct Coming<'a> {
-    key: Key,
-    name: &'a str,
-    path: Option<&'a Path>,
-    label: Option<&'a str>,
+pub(crate) struct Coming<'a> {
+    pub(crate) key: Key,
+    pub(crate) name: &'a str,
+    pub(crate) path: Option<&'a Path>,
+    pub(crate) label: Option<&'a str>,
 }
 
 impl Collection {
@@ -273,7 +274,7 @@ impl Collection {
                 Ok::<(), Error>(())
             })?;
             if let Some(model) = &model {
-                self.review(store, draft, model, dim, &fresh, added)?;
+                self.review_with(store, draft, model, dim, &fresh, added)?;
             }
             Ok(json!({
                 "from": source.display().to_string(),
@@ -329,7 +330,7 @@ impl Collection {
     }
 
     /// Lets those that wait find each other: new ones, and as many of those that have waited longest as there is room for.
-    fn review(
+    fn review_with(
         &self,
         store: &Store,
         draft: &mut Draft<Store>,
@@ -360,50 +361,19 @@ impl Collection {
         if waiting.is_empty() {
             return Ok(());
         }
-        let features = store.features(&waiting, dim)?;
-        let mut stream = Stream::new(model.taxonomy.clone())?
-            .with_familiar(model.taxonomy.familiar().unwrap_or(0.5))
-            .with_room(REVIEWED)
-            .with_waiting(&features)?;
-        let settled = stream.review();
-        let mut born: BTreeMap<usize, GroupId> = BTreeMap::new();
-        for (number, assignment) in settled {
-            let item = waiting[number as usize];
-            let group = match model.groups.get(assignment.category) {
-                Some(&group) => group,
-                None => match born.get(&assignment.category) {
-                    Some(&group) => group,
-                    None => {
-                        let group = draft.new_group(None)?;
-                        born.insert(assignment.category, group);
-                        group
-                    }
-                },
-            };
-            if draft.is_rejected(item, group)? {
-                continue;
-            }
-            let place = Place::In {
-                group,
-                probability: assignment.score.probability,
-                said: false,
-            };
-            draft.put(item, place)?;
-            match is_fresh.contains(&item) {
-                true => added.joined += 1,
-                false => added.settled += 1,
-            }
-        }
-        for &group in born.values() {
-            added.born.extend(draft.group(group)?.map(|group| group.name));
-        }
+        let found = find_each_other(store, model, dim, &waiting)?;
+        let (settled, born) = settle_in(draft, &found)?;
+        let joined = settled.iter().filter(|item| is_fresh.contains(item)).count() as u64;
+        added.joined += joined;
+        added.settled += settled.len() as u64 - joined;
+        added.born.extend(born);
         Ok(())
     }
 }
 
 /// Takes in a block of items: what is there is left alone, the others join or wait.
 #[expect(clippy::too_many_arguments, reason = "the parts of one transaction")]
-fn take_block(
+pub(crate) fn take_block(
     store: &Store,
     draft: &mut Draft<Store>,
     model: Option<&mut Model>,
@@ -501,7 +471,7 @@ fn put_labelled(draft: &mut Draft<Store>, item: ItemId, label: &str) -> Result<(
 }
 
 /// Rows of length one, as half floats have them: so they are stored, and so they are judged.
-fn rounded(features: &Features) -> Result<Features, Error> {
+pub(crate) fn rounded(features: &Features) -> Result<Features, Error> {
     let dim = features.dim();
     let mut values = features.clone().into_unit()?.into_values();
     let mut half = vec![f16::ZERO; dim];
@@ -523,8 +493,16 @@ pub(crate) fn key_of_image(item: &ImageItem) -> Option<Key> {
     Some(short(&hasher))
 }
 
+/// The same of an image that is in memory.
+pub(crate) fn key_of_bytes(bytes: &[u8]) -> Key {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(b"image");
+    hasher.update(bytes);
+    short(&hasher)
+}
+
 /// What the row of a table is known by: its id and its features.
-fn key_of_row(id: &str, features: &[f32]) -> Key {
+pub(crate) fn key_of_row(id: &str, features: &[f32]) -> Key {
     let mut hasher = blake3::Hasher::new();
     hasher.update(b"row");
     hasher.update(&(id.len() as u64).to_le_bytes());

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::collection::{Collection, GroupInfo, Groups, ItemInfo};
 use crate::error::Error;
-use crate::model::{GroupId, ItemId, Place};
+use crate::model::{EntryId, GroupId, ItemId, Place};
+use crate::rules::Draft;
 
 /// A group of fewer is not worth a name before doubtful items are looked at.
 const WORTH_A_NAME: u64 = 3;
@@ -51,14 +52,25 @@ impl Collection {
         Ok(questions)
     }
 
-    /// The items of a group that are surest of their place.
+    /// The items of a group that are surest of their place, at most so many.
+    pub fn surest(&self, group: GroupId, most: usize) -> Result<Vec<ItemId>, Error> {
+        self.store.snapshot(|store| {
+            let parts = Draft::new(store, EntryId(0), store.next()?).tree(group)?;
+            store.surest(&parts, most)
+        })
+    }
+
+    /// The items whose place a person would best say next, at most so many.
+    pub fn doubtful_items(&self, most: usize) -> Result<Vec<ItemInfo>, Error> {
+        self.doubtful(most)?.into_iter().map(|item| self.item(item)).collect()
+    }
+
+    /// The items of a group that stand for it.
     fn typical(&self, group: GroupId) -> Result<Vec<ItemInfo>, Error> {
-        let found = self.store.snapshot(|store| {
-            let groups = Groups::read(store)?;
-            let parts = groups.parts.get(&group).cloned().unwrap_or_default();
-            store.surest(&parts, TYPICAL)
-        })?;
-        found.into_iter().map(|item| self.item(item)).collect()
+        self.surest(group, TYPICAL)?
+            .into_iter()
+            .map(|item| self.item(item))
+            .collect()
     }
 
     /// Items whose answer decides most: in turn for every group that much is doubtful about, first what is in the middle of it. The

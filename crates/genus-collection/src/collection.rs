@@ -27,6 +27,8 @@ pub struct Collection {
     folder: PathBuf,
     pub(crate) store: Store,
     author: String,
+    /// What items that come one by one are judged by, as long as nothing else changes.
+    pub(crate) live: Option<crate::live::Live>,
     /// Nobody else writes as long as this lives.
     _lock: Option<FolderLock>,
 }
@@ -212,6 +214,7 @@ impl Collection {
             folder: folder.to_owned(),
             store,
             author: author.to_owned(),
+            live: None,
             _lock: Some(lock),
         })
     }
@@ -223,6 +226,7 @@ impl Collection {
             folder: folder.to_owned(),
             store: Store::open(folder, false)?,
             author: String::new(),
+            live: None,
             _lock: None,
         })
     }
@@ -250,8 +254,27 @@ impl Collection {
             folder: folder.to_owned(),
             store: Store::open(folder, true)?,
             author: author.to_owned(),
+            live: None,
             _lock: Some(lock),
         })
+    }
+
+    /// Sets who the log says it was from now on.
+    pub fn set_author(&mut self, author: &str) {
+        author.clone_into(&mut self.author);
+    }
+
+    /// Everything that `work` does is written as one: all of it is on the disk when this returns, or nothing happened.
+    ///
+    /// What a part of it refuses ([`Error::Refused`]) has changed nothing by itself, so `work` may go on with the others.
+    pub fn together<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        self.store.begin()?;
+        let done = work(self);
+        let done = self.store.end(done);
+        if done.is_err() {
+            self.live = None;
+        }
+        done
     }
 
     /// The folder.
@@ -394,6 +417,16 @@ impl Collection {
         kind: &str,
         work: impl FnOnce(&mut Draft<Store>) -> Result<Value, Error>,
     ) -> Result<Option<Entry>, Error> {
+        self.write_as(kind, true, work)
+    }
+
+    /// Writes an entry. What happens by itself is not undone: the next undo is of what a person did before.
+    pub(crate) fn write_as(
+        &self,
+        kind: &str,
+        can_be_undone: bool,
+        work: impl FnOnce(&mut Draft<Store>) -> Result<Value, Error>,
+    ) -> Result<Option<Entry>, Error> {
         self.store.transaction(|store| {
             let head = store.head()?;
             let no = EntryId(head.no.0 + 1);
@@ -409,8 +442,8 @@ impl Collection {
                 kind,
                 said: &said,
                 of: None,
-                undo: Some(no),
-                redo: None,
+                undo: if can_be_undone { Some(no) } else { head.undo },
+                redo: if can_be_undone { None } else { head.redo },
             };
             store.append(no, &entry, &changes, next).map(Some)
         })
@@ -581,7 +614,7 @@ impl Groups {
         }
     }
 
-    fn item(&self, item: StoredItem) -> Option<ItemInfo> {
+    pub(crate) fn item(&self, item: StoredItem) -> Option<ItemInfo> {
         let placed = item.place?;
         let state = match placed.place {
             Place::In {

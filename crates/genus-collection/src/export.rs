@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use genus::Progress;
 use genus_core::{Features, Kind, Score, Taxonomy, TaxonomyEntry};
 use genus_data::{
-    AssignmentWriter, Export, Exported, FeatureWriter, Format, Link, SortedItem, Sorting, write_taxonomy,
+    AssignmentWriter, Export, Exported, FeatureWriter, Format, LinkKind, SortedItem, Sorting, write_taxonomy,
 };
 use genus_files::AtomicFile;
 use serde::Serialize;
@@ -28,7 +28,7 @@ pub struct ExportOptions {
     /// Sort the photographs into this folder, one folder a group.
     pub sort_into: Option<PathBuf>,
     /// What a sorted file is.
-    pub link: Link,
+    pub link: LinkKind,
     /// The programs that files are written for.
     pub exports: Vec<Export>,
 }

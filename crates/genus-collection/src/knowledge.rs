@@ -6,8 +6,8 @@ use std::sync::Arc;
 use genus::CalibrationFile;
 use genus_core::methods::{Context, MethodSpec};
 use genus_core::{
-    Assignment, Blocks, Calibration, CentreNorm, Discover as _, Features, Kind, Sample, Scenes, Shown, Subset, Support,
-    Task, Taxonomy, TaxonomyEntry, TwoStep,
+    Assignment, Blocks, Calibration, CentreNorm, Discover as _, ExampleIndex, Features, Kind, Sample, Scenes, Subset,
+    Support, Task, Taxonomy, TaxonomyEntry, TwoStep,
 };
 use genus_data::{CalibrationOrigin, calibration_from_bytes, calibration_to_bytes};
 
@@ -166,6 +166,26 @@ impl Model {
             store.set_centre(self.groups[at], count, agreement, self.taxonomy.centres().row(at))?;
         }
         remember(store, &self.calibration, self.taxonomy.familiar().unwrap_or(0.5))
+    }
+}
+
+impl Model {
+    /// Remembers what has changed since the last time; the calibration has not.
+    pub(crate) fn save_changes(&mut self, store: &Store) -> Result<(), Error> {
+        let members = self.taxonomy.members();
+        for at in std::mem::take(&mut self.moved) {
+            let (count, agreement) = members[at];
+            store.set_centre(self.groups[at], count, agreement, self.taxonomy.centres().row(at))?;
+        }
+        store.set_familiar(self.taxonomy.familiar().unwrap_or(0.5).clamp(FAMILIAR.0, FAMILIAR.1))
+    }
+
+    /// The group whose centre is nearest to the item in a row of some cosines, but for one.
+    pub(crate) fn runner_up(&self, cosines: &[f32], row: usize, but: Option<GroupId>) -> Option<GroupId> {
+        let count = self.groups.len();
+        let own = &cosines[row * count..][..count];
+        let others = self.groups.iter().zip(own).filter(|&(&group, _)| Some(group) != but);
+        others.max_by(|a, b| a.1.total_cmp(b.1)).map(|(&group, _)| group)
     }
 }
 
@@ -332,7 +352,7 @@ impl Blocks for Pile<'_> {
         block
     }
 
-    fn examples(&self) -> Shown {
+    fn examples(&self) -> ExampleIndex {
         self.support.shown()
     }
 }

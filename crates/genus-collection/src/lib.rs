@@ -45,12 +45,16 @@ mod error;
 mod export;
 mod knowledge;
 mod levels;
+mod live;
+mod map;
 mod model;
+mod query;
 mod refresh;
 mod report;
 mod rules;
 mod split;
 mod store;
+mod tokens;
 
 pub use add::{AddOptions, Added};
 pub use apply::Corrections;
@@ -60,6 +64,10 @@ pub use collection::{Collection, GroupInfo, ItemInfo, ItemState, Items, Preview,
 pub use error::Error;
 pub use export::{ExportOptions, ExportOutcome, SalvageOutcome};
 pub use levels::Level;
+pub use live::{Arrival, ArrivedImage, Decision, Reply, Review, Unfit};
+pub use map::Map;
 pub use model::{Action, Entry, EntryId, Group, GroupId, ItemId, Place, Placed};
+pub use query::{Cursor, ItemKind, ItemPage, NoCursor, Query, Sort};
 pub use refresh::{Fate, Refreshed};
 pub use rules::Refusal;
+pub use tokens::{NoRole, Role, Token, TokenHash, Tokens};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use genus::{Counts, Described, ImageOptions, Length, Progress, begin_page, describe, illustrate};
+use genus::{Counts, ImageOptions, Length, Progress, ReportSource, begin_page, describe, illustrate};
 use genus_core::{Assignment, Score, Stop, Support, Task};
 use genus_data::ImageItem;
 use genus_report::{Happening, Made};
@@ -80,7 +80,7 @@ impl Collection {
             let names: Vec<String> = shown.iter().map(|item| item.name.clone()).collect();
             let task = Task::new(&Support::none(dim), features)?;
             progress.start("drawing the map", Length::Unknown);
-            let mut report = describe(&Described {
+            let mut report = describe(&ReportSource {
                 task: &task,
                 taxonomy: &taxonomy,
                 counts: &counts,

@@ -16,6 +16,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
 
 use crate::error::Error;
+use crate::live::Reply;
 use crate::model::{Entry, EntryId, Group, GroupId, ItemId, Place, Placed};
 use crate::rules::{Change, Changes, Next, View};
 
@@ -79,7 +80,92 @@ const MIGRATIONS: &[&str] = &["
     ) WITHOUT ROWID;
     CREATE TABLE centre (grp INTEGER PRIMARY KEY, members REAL NOT NULL, agreement REAL NOT NULL, data BLOB NOT NULL);
     CREATE TABLE knowledge (id INTEGER PRIMARY KEY CHECK (id = 1), familiar REAL NOT NULL, calibration BLOB NOT NULL);
+", "
+    CREATE TABLE token (
+        id INTEGER PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL, hash BLOB NOT NULL UNIQUE, made INTEGER NOT NULL,
+        revoked INTEGER
+    );
+    CREATE TABLE reply (
+        key BLOB PRIMARY KEY, request BLOB NOT NULL, time INTEGER NOT NULL, status INTEGER NOT NULL, body BLOB NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX reply_time ON reply (time);
 "];
+
+/// How sure the place of an item is: what a person said is certain, and what nothing speaks for is not at all.
+const SURE: &str = "(CASE WHEN p.said THEN 1.0 WHEN p.probability IS NOT NULL THEN p.probability WHEN p.state = 1 THEN 1.0 ELSE 0.0 END)";
+
+/// What is true of items that are wanted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Wanted {
+    /// Where they are: any of these. Without any, they may be anywhere.
+    pub(crate) places: Option<Vec<WantedPlace>>,
+    /// Whether a person said so.
+    pub(crate) said: Option<bool>,
+    /// How sure that is.
+    pub(crate) at_least: Option<f64>,
+    pub(crate) at_most: Option<f64>,
+    /// What is in their names.
+    pub(crate) name: Option<String>,
+    pub(crate) order: Order,
+}
+
+/// A place of items that are wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum WantedPlace {
+    In(Vec<GroupId>),
+    /// With one of these as the guess; all that wait without.
+    Waiting(Option<Vec<GroupId>>),
+    Noise,
+}
+
+/// The order of items that are wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Order {
+    #[default]
+    Number,
+    Surest,
+    LeastSure,
+}
+
+impl Wanted {
+    /// As a condition with its values. Numbers of groups are our own, so they may stand in the text.
+    fn condition(&self) -> (String, Vec<Value>) {
+        let (mut all, mut values) = (vec!["1".to_owned()], Vec::new());
+        if let Some(places) = &self.places {
+            let list = |groups: &[GroupId]| groups.iter().map(GroupId::to_string).collect::<Vec<_>>().join(",");
+            let places: Vec<String> = places
+                .iter()
+                .map(|place| match place {
+                    WantedPlace::In(groups) => format!("(p.state = {IN} AND p.grp IN ({}))", list(groups)),
+                    WantedPlace::Waiting(Some(groups)) => {
+                        format!("(p.state = {WAITING} AND p.grp IN ({}))", list(groups))
+                    }
+                    WantedPlace::Waiting(None) => format!("p.state = {WAITING}"),
+                    WantedPlace::Noise => format!("p.state = {NOISE}"),
+                })
+                .collect();
+            all.push(match places.is_empty() {
+                true => "0".to_owned(),
+                false => format!("({})", places.join(" OR ")),
+            });
+        }
+        if let Some(said) = self.said {
+            all.push("p.said = ?".to_owned());
+            values.push(Value::Integer(i64::from(said)));
+        }
+        for (bound, sign) in [(self.at_least, ">="), (self.at_most, "<=")] {
+            if let Some(bound) = bound {
+                all.push(format!("{SURE} {sign} ?"));
+                values.push(Value::Real(bound));
+            }
+        }
+        if let Some(name) = &self.name {
+            all.push("instr(lower(i.name), lower(?)) > 0".to_owned());
+            values.push(Value::Text(name.clone()));
+        }
+        (all.join(" AND "), values)
+    }
+}
 
 /// An open database.
 pub(crate) struct Store {
@@ -312,6 +398,28 @@ impl Store {
         done
     }
 
+    /// Begins what ends with [`Self::end`]: transactions in between are parts of it.
+    pub(crate) fn begin(&self) -> Result<()> {
+        if !self.writes {
+            return Err(Error::ReadOnly {
+                path: self.path.clone(),
+            });
+        }
+        self.run("BEGIN IMMEDIATE")?;
+        self.within.set(true);
+        Ok(())
+    }
+
+    /// Writes all that was done since it began, or nothing when it failed.
+    pub(crate) fn end<T>(&self, done: Result<T>) -> Result<T> {
+        let done = done.and_then(|done| self.run("COMMIT").map(|()| done));
+        self.within.set(false);
+        if done.is_err() {
+            let _ = self.db.execute_batch("ROLLBACK");
+        }
+        done
+    }
+
     /// Everything that `work` reads is of one moment.
     pub(crate) fn snapshot<T>(&self, work: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
         if self.within.get() {
@@ -406,9 +514,7 @@ impl Store {
 
     /// Writes an entry with what it changes, and changes it.
     pub(crate) fn append(&self, no: EntryId, entry: &NewEntry, changes: &Changes, next: Next) -> Result<Entry> {
-        let time = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |time| time.as_millis() as i64);
+        let time = now();
         let (items, groups) = (changes.items.len() as i64, changes.groups.len() as i64);
         self.write(
             "INSERT INTO log (no, time, author, kind, said, of, undo, redo, items, groups) VALUES (?,?,?,?,?,?,?,?,?,?)",
@@ -774,6 +880,13 @@ impl Store {
     }
 }
 
+/// Milliseconds since 1970, as the clock has it.
+fn now() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_millis() as i64)
+}
+
 fn head_of(row: &Row) -> rusqlite::Result<Head> {
     let entry = |at: usize| row.get::<_, Option<i64>>(at).map(|no| no.map(EntryId));
     Ok(Head {
@@ -1021,6 +1134,78 @@ impl Store {
         found.into_iter().map(|item| self.sound(item)).collect()
     }
 
+    /// The numbers of the items that have waited least, at most so many.
+    pub(crate) fn newest_waiting(&self, most: usize) -> Result<Vec<ItemId>> {
+        self.rows(
+            "SELECT item FROM place WHERE state = ? ORDER BY item DESC LIMIT ?",
+            [WAITING, most as i64],
+            |row| row.get(0).map(ItemId),
+        )
+    }
+
+    /// Items of which something is true, in an order, after one of them; each with what it is sorted by.
+    pub(crate) fn select(
+        &self,
+        wanted: &Wanted,
+        after: Option<(f64, ItemId)>,
+        most: usize,
+    ) -> Result<Vec<(f64, StoredItem)>> {
+        let (sign, order) = match wanted.order {
+            Order::Number => (None, "i.id"),
+            Order::Surest => (Some("<"), "sure DESC, i.id"),
+            Order::LeastSure => (Some(">"), "sure, i.id"),
+        };
+        let (condition, mut values) = wanted.condition();
+        let mut text = format!(
+            "SELECT i.id, i.name, i.path, i.scene, p.state, p.grp, p.probability, p.said, p.since, {SURE} AS sure
+             FROM place p JOIN item i ON i.id = p.item WHERE {condition}"
+        );
+        if let Some((sure, id)) = after {
+            match sign {
+                None => text += " AND i.id > ?",
+                Some(sign) => {
+                    text += &format!(" AND ({SURE} {sign} ? OR ({SURE} = ? AND i.id > ?))");
+                    values.extend([Value::Real(sure), Value::Real(sure)]);
+                }
+            }
+            values.push(Value::Integer(id.0));
+        }
+        text += &format!(" ORDER BY {order} LIMIT ?");
+        values.push(Value::Integer(most as i64));
+        let mut statement = self.sql(self.db.prepare(&text))?;
+        let found = self.sql(statement.query_map(rusqlite::params_from_iter(values), |row| {
+            Ok((row.get::<_, f64>(9)?, stored_item(row)?))
+        }))?;
+        let found = self.sql(found.collect::<rusqlite::Result<Vec<_>>>())?;
+        found
+            .into_iter()
+            .map(|(sure, item)| Ok((sure, self.sound(item)?)))
+            .collect()
+    }
+
+    /// The numbers of all items of which something is true.
+    pub(crate) fn select_numbers(&self, wanted: &Wanted) -> Result<Vec<ItemId>> {
+        let (condition, values) = wanted.condition();
+        let text = format!("SELECT p.item FROM place p JOIN item i ON i.id = p.item WHERE {condition} ORDER BY p.item");
+        let mut statement = self.sql(self.db.prepare(&text))?;
+        let found = self.sql(statement.query_map(rusqlite::params_from_iter(values), |row| row.get(0).map(ItemId)))?;
+        self.sql(found.collect())
+    }
+
+    /// How many items there are of which something is true.
+    pub(crate) fn count(&self, wanted: &Wanted) -> Result<u64> {
+        let (condition, values) = wanted.condition();
+        let item = match wanted.name.is_some() {
+            true => "JOIN item i ON i.id = p.item",
+            false => "",
+        };
+        let text = format!("SELECT count(*) FROM place p {item} WHERE {condition}");
+        let count = self
+            .db
+            .query_row(&text, rusqlite::params_from_iter(values), |row| row.get::<_, i64>(0));
+        Ok(self.sql(count)? as u64)
+    }
+
     /// The features of some items, in their order.
     pub(crate) fn features(&self, items: &[ItemId], dim: usize) -> Result<Features> {
         let mut values = Vec::with_capacity(items.len() * dim);
@@ -1172,12 +1357,78 @@ impl Store {
         })
     }
 
+    pub(crate) fn set_familiar(&self, familiar: f64) -> Result<()> {
+        self.write("UPDATE knowledge SET familiar = ?", [familiar])
+    }
+
     pub(crate) fn set_knowledge(&self, familiar: f64, calibration: &[u8]) -> Result<()> {
         self.write(
             "INSERT OR REPLACE INTO knowledge VALUES (1,?,?)",
             params![familiar, calibration],
         )
     }
+}
+
+// Who may, and what was answered.
+impl Store {
+    pub(crate) fn tokens(&self) -> Result<Vec<StoredToken>> {
+        self.rows(
+            "SELECT id, name, role, hash, made, revoked FROM token ORDER BY id",
+            [],
+            |row| {
+                Ok(StoredToken {
+                    id: row.get(0)?,
+                    name: row.get(1)?,
+                    role: row.get(2)?,
+                    hash: row.get(3)?,
+                    made: row.get(4)?,
+                    revoked: row.get(5)?,
+                })
+            },
+        )
+    }
+
+    pub(crate) fn insert_token(&self, name: &str, role: &str, hash: &[u8]) -> Result<()> {
+        self.write(
+            "INSERT INTO token (name, role, hash, made) VALUES (?,?,?,?)",
+            params![name, role, hash, now()],
+        )
+    }
+
+    pub(crate) fn revoke_token(&self, id: i64) -> Result<()> {
+        self.write("UPDATE token SET revoked = ? WHERE id = ?", [now(), id])
+    }
+
+    pub(crate) fn reply(&self, key: &[u8]) -> Result<Option<Reply>> {
+        let text = "SELECT request, status, body FROM reply WHERE key = ?";
+        self.first(text, [key], |row| {
+            Ok(Reply {
+                request: row.get(0)?,
+                status: row.get(1)?,
+                body: row.get(2)?,
+            })
+        })
+    }
+
+    /// Notes what was answered, and forgets what is older than some milliseconds.
+    pub(crate) fn keep_reply(&self, key: &[u8], request: &[u8], status: u16, body: &[u8], kept: i64) -> Result<()> {
+        let time = now();
+        self.write("DELETE FROM reply WHERE time < ?", [time - kept])?;
+        self.write(
+            "INSERT OR REPLACE INTO reply VALUES (?,?,?,?,?)",
+            params![key, request, time, status, body],
+        )
+    }
+}
+
+/// A token as it is stored.
+pub(crate) struct StoredToken {
+    pub(crate) id: i64,
+    pub(crate) name: String,
+    pub(crate) role: String,
+    pub(crate) hash: Vec<u8>,
+    pub(crate) made: i64,
+    pub(crate) revoked: Option<i64>,
 }
 
 /// The columns of an item.

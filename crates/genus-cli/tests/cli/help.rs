@@ -71,6 +71,11 @@ fn every_command_has_examples() {
         "cache clear",
         "completions",
         "man",
+        "serve",
+        "token",
+        "token create",
+        "token list",
+        "token revoke",
     ]
     .map(str::to_owned);
     let commands = commands.into_iter().chain(COLLECTION.map(str::to_owned));
