@@ -108,7 +108,7 @@ pub(crate) fn run(bench: &args::BenchArgs, global: &GlobalArgs) -> Result<(), Fa
                 print(&format!("{}\n", path.display()))?;
             }
             let title = format!("plot: {}", data.name());
-            let lead = "DatasetRun episodes to look at: on the maps the truth stands beside what every method found, and the \
+            let lead = "Single episodes to look at: on the maps the truth stands beside what every method found, and the \
                         matrices say what became of the classes of the first one.";
             write(page, &figures_page(&title, lead, &command_line::this(), &figures))
         }
