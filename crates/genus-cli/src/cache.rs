@@ -1,15 +1,51 @@
 //! `genus cache`: the features that are remembered.
 
+use clap::Subcommand;
 use genus::CacheChoice;
 use genus::text::thousands;
 use genus_data::FeatureCache;
 
-use crate::args::CacheCommand;
+use crate::args::Arguments;
 use crate::failure::Failure;
-use crate::say::print;
+use crate::say::{Terminal, print};
 use crate::summary;
 
-pub(crate) fn run(command: &CacheCommand) -> Result<(), Failure> {
+/// Show or clear the features that are remembered
+#[derive(Debug, clap::Args)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  genus cache info\n  genus cache clear\n\n\
+                  The cache is $GENUS_CACHE, or genus in the cache folder of the system."
+)]
+pub(crate) struct CacheArgs {
+    #[command(subcommand)]
+    command: CacheCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// How many images are remembered, for each encoder
+    #[command(after_help = "Examples:\n  genus cache info")]
+    Info,
+    /// Forget all features
+    #[command(after_help = "Examples:\n  genus cache clear")]
+    Clear,
+}
+
+impl Arguments for CacheArgs {
+    type Options = CacheCommand;
+
+    fn options(self, _seed: u64) -> Result<CacheCommand, Failure> {
+        Ok(self.command)
+    }
+
+    fn run(command: CacheCommand, _terminal: Terminal) -> Result<(), Failure> {
+        show_or_clear(command)
+    }
+}
+
+fn show_or_clear(command: CacheCommand) -> Result<(), Failure> {
     let Some(root) = CacheChoice::User.folder()? else {
         return Ok(());
     };

@@ -9,48 +9,112 @@ use genus::{CalibrateOptions, CalibrateOutcome};
 use genus_core::{Calibration, Source};
 use genus_data::read_calibration;
 
-use crate::args::{CalibrateArgs, GlobalArgs};
+use crate::args::Arguments;
+use crate::args::shared::{ImageArgs, TableArgs};
 use crate::failure::Failure;
 use crate::progress::Bar;
-use crate::say::print;
+use crate::say::{Terminal, print};
 
-pub(crate) fn run(args: &CalibrateArgs, global: &GlobalArgs) -> Result<(), Failure> {
-    let kinds: Vec<&Path> = args.items.iter().map(PathBuf::as_path).collect();
-    match &args.show {
-        Some(file) => show(file),
-        None if !kinds.is_empty() => fit(args, &kinds, global),
-        None => Err(Failure::Usage(
-            "name labelled items, as in `genus calibrate base.npz`, or a calibration with --show".into(),
-        )),
+/// Learn from base classes how far items of one class lie apart
+///
+/// The more of that is known, the surer Genus divides a pile. Base classes are any classes of the same kind of things, seen by
+/// the same encoder, of which many items are labelled; they need not be in the pile. One small file keeps what was learnt, for
+/// `genus discover --calibration` and `genus assign --calibration`.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "\
+genus calibrate [OPTIONS] <FILE|DIR>...
+       genus calibrate --show <FILE>",
+    after_help = "\
+Examples:
+  genus calibrate birds.npz --split birds.json -o birds.safetensors
+  genus calibrate base.parquet --label species
+  genus calibrate base/ --encoder dinov2-small -o base.safetensors
+  genus calibrate birds.npz letters.npz -o general.safetensors
+  genus calibrate --show birds.safetensors
+  genus discover --support labelled.npz --query pile.npz --calibration birds.safetensors"
+)]
+pub(crate) struct CalibrateArgs {
+    /// Labelled items: a feature file, a folder of images with one folder a class, or a manifest of images. Several are several
+    /// kinds of things, for piles of any kind
+    #[arg(value_name = "FILE|DIR", required_unless_present = "show")]
+    items: Vec<PathBuf>,
+    /// Class split, JSON {"base": [...], "novel": [...]}; only base classes are learnt from, without it all labelled ones
+    #[arg(long, value_name = "FILE")]
+    split: Option<PathBuf>,
+    /// The file to write
+    #[arg(long, short, default_value = "calibration.safetensors", value_name = "FILE")]
+    out: PathBuf,
+    /// Print what is in a calibration instead
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["items", "split", "out"])]
+    show: Option<PathBuf>,
+    #[command(flatten)]
+    tables: TableArgs,
+    #[command(flatten)]
+    images: ImageArgs,
+}
+
+pub(crate) enum Calibrate {
+    /// Print what is in a file.
+    Show(PathBuf),
+    /// Learn from items of one kind of things or several.
+    Learn {
+        items: Vec<PathBuf>,
+        options: Box<CalibrateOptions>,
+        out: PathBuf,
+    },
+}
+
+impl Arguments for CalibrateArgs {
+    type Options = Calibrate;
+
+    fn options(self, seed: u64) -> Result<Calibrate, Failure> {
+        match self.show {
+            Some(file) => Ok(Calibrate::Show(file)),
+            None if self.items.is_empty() => Err(Failure::Usage(
+                "name labelled items, as in `genus calibrate base.npz`, or a calibration with --show".into(),
+            )),
+            None => Ok(Calibrate::Learn {
+                items: self.items,
+                options: Box::new(CalibrateOptions {
+                    split: self.split,
+                    seed,
+                    images: self.images.options(),
+                    tables: self.tables.options(),
+                }),
+                out: self.out,
+            }),
+        }
+    }
+
+    fn run(calibrate: Calibrate, terminal: Terminal) -> Result<(), Failure> {
+        match calibrate {
+            Calibrate::Show(file) => show(&file),
+            Calibrate::Learn { items, options, out } => learn(&items, &options, &out, terminal),
+        }
     }
 }
 
-fn fit(args: &CalibrateArgs, kinds: &[&Path], global: &GlobalArgs) -> Result<(), Failure> {
-    for items in kinds {
-        check_out(&args.out, items)?;
+fn learn(items: &[PathBuf], options: &CalibrateOptions, out: &Path, terminal: Terminal) -> Result<(), Failure> {
+    for items in items {
+        check_out(out, items)?;
     }
-    let options = CalibrateOptions {
-        split: args.split.clone(),
-        seed: global.seed,
-        images: args.images.options(),
-        tables: args.tables.options(),
-    };
-    let sources = kinds.iter().map(|&items| items.into()).collect();
-    let outcome = genus::calibrate_kinds(sources, &options, &Bar::new(global))?;
-    outcome.write(&args.out)?;
-    if !global.quiet {
-        say_as_is!("{}", notes(args, &outcome));
+    let sources = items.iter().map(|items| items.into()).collect();
+    let outcome = genus::calibrate_kinds(sources, options, &Bar::new(terminal))?;
+    outcome.write(out)?;
+    if !terminal.quiet {
+        say_as_is!("{}", notes(options, &outcome));
         say!(
             "Calibrated on {} {} of {} items, variance {:.3} within a class, written to {} ({:.1} s)",
             thousands(outcome.calibration.classes() as u64),
-            if args.split.is_some() {
+            if options.split.is_some() {
                 "base classes"
             } else {
                 "classes"
             },
             thousands(outcome.calibration.to_parts().items as u64),
             outcome.calibration.variance(),
-            args.out.display(),
+            out.display(),
             outcome.time.as_secs_f64()
         );
     }
@@ -75,10 +139,10 @@ fn check_out(out: &Path, items: &Path) -> Result<(), Failure> {
 }
 
 /// What was learnt from, where that is not what was named.
-fn notes(args: &CalibrateArgs, outcome: &CalibrateOutcome) -> String {
+fn notes(options: &CalibrateOptions, outcome: &CalibrateOutcome) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
-    if args.split.is_none() {
+    if options.split.is_none() {
         let _ = writeln!(
             text,
             "No --split, so all {} labelled classes count as base classes",

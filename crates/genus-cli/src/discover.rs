@@ -1,91 +1,213 @@
 //! `genus discover`: a pile sorted into known classes and new categories.
 
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use genus::{CalibrationFile, DiscoverOptions, Inputs, MethodSpec, Page, Source};
 use genus_core::Source as LearntFrom;
 
-use crate::args::{DiscoverArgs, GlobalArgs};
+use crate::args::Arguments;
+use crate::args::shared::{ImageArgs, NextStepsArgs, OutputArgs, PrototypeArgs, SecondStepArgs, TableArgs, ranged};
 use crate::failure::Failure;
+use crate::output::{self, Target};
 use crate::progress::Bar;
-use crate::{output, record, summary};
+use crate::say::Terminal;
+use crate::{record, summary};
 
-pub(crate) fn run(args: &DiscoverArgs, global: &GlobalArgs) -> Result<(), Failure> {
-    let start = Instant::now();
-    let progress = Bar::new(global);
-    let inputs = inputs(args)?;
-    let options = options(args, global)?;
-    let mut output = output::open(&args.output, &args.next, inputs.pile().path())?;
-    let page = match output.folder() {
-        Some(_) if !args.report.no_report => {
-            let (truth, text) = (args.report.truth.as_deref(), args.report.text.as_deref());
-            Some(Page::new(&inputs, &options.tables, truth, text)?)
-        }
-        _ => None,
-    };
-    let outcome = genus::discover_into(inputs, &options, &mut output, &progress)?;
-    let saved = outcome.save(output, page.as_ref(), &progress)?;
-    drop(progress);
-    record::items(&outcome.taxonomy, &outcome.counts);
-    record::time("reading", outcome.timings.reading);
-    record::time("sorting", outcome.timings.total - outcome.timings.reading);
-    if !global.quiet {
-        let how = outcome.how();
-        say_as_is!(
-            "{}",
-            summary::text(&outcome.taxonomy, &outcome.counts, &how, start.elapsed())
-        );
-        if outcome.examples.is_empty() {
-            say!("There is no labelled example, so everything is new.");
-        }
-        let source = outcome.taxonomy.calibration().map(|calibration| calibration.source());
-        if source == Some(LearntFrom::Prior) {
-            say!("More examples, or base classes (genus calibrate), make it surer.");
-        }
-        if let Some(truth) = &saved.truth {
-            say!("{}", summary::truth(truth));
-        }
-    }
-    output::say_written(&saved, global);
-    output::say_next_steps(&saved, global);
-    Ok(())
+/// Sort a pile into known classes and new categories
+///
+/// The labelled examples come from one place and the pile from another (--support, --query), or both from one table in which
+/// rows without a label are the pile. A place is a folder of images (one folder a class for the examples), a manifest of
+/// images (a table with a column path, or a .txt with a path a line), or a feature file (.npy, .npz, .safetensors, .csv, .tsv,
+/// .jsonl, .parquet, .feather).
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "\
+genus discover [OPTIONS] <TABLE>
+       genus discover [OPTIONS] [--support <FILE|DIR>] --query <FILE|DIR>",
+    after_help = "\
+Examples:
+  genus discover --support labelled/ --query photos/ --out result
+  genus discover --support labelled/ --query photos/ --encoder dinov2-small
+  genus discover --support labelled.npz --query pile.npy
+  genus discover --query photos/ --out result
+  genus discover table.csv --out result --format parquet
+  genus discover table.tsv --label species --features 'pca*' --unlabelled unknown --unlabelled NA
+  genus discover table.jsonl --out result --text caption --truth species
+  genus discover table.parquet --calibration base.safetensors
+  genus discover table.parquet --method ukc:alpha=1.3 --seed 7
+  genus discover --support s.csv --query millions.parquet --subset 5000 --out result
+  genus discover --support labelled/ --query photos/ --sort-into sorted --link hard
+  genus discover --support labelled/ --query photos/ --out result --export label-studio
+
+With --out, DIR/report.html shows what was found: open it in a browser.
+
+Output (CSV to the standard output, or DIR/assignments.* with --out):
+  id,category,kind,score,margin,probability,scene
+  kind         known, new, or unsure where the category is only the best guess
+  score        the cosine to the category's centre
+  margin       its lead over the next category
+  probability  how likely the item belongs there, where a calibration says so
+  scene        the same for copies, crops and frames of a burst; empty where nobody looked"
+)]
+pub(crate) struct DiscoverArgs {
+    /// One table with labelled and unlabelled rows
+    #[arg(value_name = "TABLE", conflicts_with_all = ["support", "query"], required_unless_present_any = ["support", "query"])]
+    table: Option<PathBuf>,
+    /// The labelled examples: a feature file, or images. One class is enough; without any, everything is new
+    #[arg(long, short, value_name = "FILE|DIR", requires = "query")]
+    support: Option<PathBuf>,
+    /// The pile to sort: a feature file, or images
+    #[arg(long, value_name = "FILE|DIR")]
+    query: Option<PathBuf>,
+    /// The method and its parameters, as in shc:t=3; see `genus methods`
+    #[arg(long, short, default_value = "calibrated", value_name = "METHOD")]
+    method: String,
+    /// What `genus calibrate` learnt from base classes; without it the examples say how far items of a class lie apart
+    #[arg(long, value_name = "FILE")]
+    calibration: Option<PathBuf>,
+    #[command(flatten)]
+    prototypes: PrototypeArgs,
+    /// Cluster so many random queries and assign the rest to the nearest category; their content decides which, whatever their
+    /// order. By default this happens by itself, with 5,000, when there are more than 20,000 queries
+    #[arg(long, value_parser = ranged::<NonZeroUsize>("subset"), value_name = "N")]
+    subset: Option<NonZeroUsize>,
+    #[command(flatten)]
+    second_step: SecondStepArgs,
+    #[command(flatten)]
+    tables: TableArgs,
+    #[command(flatten)]
+    images: ImageArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    report: ReportArgs,
+    #[command(flatten)]
+    next: NextStepsArgs,
+}
+/// The heading of the options for the report.
+const REPORT: &str = "Report (DIR/report.html, with --out)";
+
+#[derive(Debug, clap::Args)]
+struct ReportArgs {
+    /// Leave the report out
+    #[arg(long, help_heading = REPORT, requires = "out", conflicts_with_all = ["truth", "text"])]
+    no_report: bool,
+    /// What the items really are: a table with the columns id and truth (or label), or a column of the pile; label for a folder
+    /// of images with one folder a class. The report then says how right the result is
+    #[arg(long, value_name = "FILE|COLUMN", help_heading = REPORT, requires = "out")]
+    truth: Option<String>,
+    /// What the items say: a table with the columns id and text, or a column of the pile
+    #[arg(long, value_name = "FILE|COLUMN", help_heading = REPORT, requires = "out")]
+    text: Option<String>,
 }
 
-fn inputs(args: &DiscoverArgs) -> Result<Inputs, Failure> {
-    match (&args.table, &args.support, &args.query) {
-        (Some(table), ..) => Ok(Inputs::Mixed(table.into())),
-        (None, support, Some(query)) => Ok(Inputs::Separate {
-            support: support.as_ref().map(Source::from),
-            query: query.into(),
-        }),
-        _ => Err(Failure::Usage(
-            "name one TABLE, or --query and, where there are examples, --support".into(),
-        )),
-    }
+pub(crate) struct Discover {
+    inputs: Inputs,
+    options: DiscoverOptions,
+    target: Target,
+    /// What the report shows, where there is to be one.
+    report: Option<Shown>,
 }
 
-fn options(args: &DiscoverArgs, global: &GlobalArgs) -> Result<DiscoverOptions, Failure> {
-    let method: MethodSpec = args.method.parse()?;
-    let calibration = match &args.calibration {
-        // What has no use for one says so, whatever is in the file.
-        Some(_) if !method.takes_calibration() => {
-            return Err(genus::Error::NoUseForCalibration {
-                method: method.to_string(),
+/// What a report shows beside what was found.
+struct Shown {
+    truth: Option<String>,
+    text: Option<String>,
+}
+
+impl Arguments for DiscoverArgs {
+    type Options = Discover;
+
+    fn options(self, seed: u64) -> Result<Discover, Failure> {
+        let inputs = match (self.table, self.support, self.query) {
+            (Some(table), ..) => Inputs::Mixed(table.into()),
+            (None, support, Some(query)) => Inputs::Separate {
+                support: support.map(Source::from),
+                query: query.into(),
+            },
+            _ => {
+                return Err(Failure::Usage(
+                    "name one TABLE, or --query and, where there are examples, --support".into(),
+                ));
             }
-            .into());
+        };
+        let method: MethodSpec = self.method.parse()?;
+        let calibration = match &self.calibration {
+            // What has no use for one says so, whatever is in the file.
+            Some(_) if !method.takes_calibration() => {
+                return Err(genus::Error::NoUseForCalibration {
+                    method: method.to_string(),
+                }
+                .into());
+            }
+            Some(path) => Some(CalibrationFile::read(path)?),
+            None => None,
+        };
+        let options = DiscoverOptions {
+            method,
+            seed,
+            prototypes: self.prototypes.kind,
+            calibration,
+            subset: self.subset,
+            refine: self.second_step.refine,
+            centre_norm: self.second_step.centre_norm,
+            images: self.images.options(),
+            tables: self.tables.options(),
+        };
+        let report = (!self.report.no_report).then_some(Shown {
+            truth: self.report.truth,
+            text: self.report.text,
+        });
+        Ok(Discover {
+            inputs,
+            options,
+            target: self.output.target(self.next),
+            report,
+        })
+    }
+
+    fn run(discover: Discover, terminal: Terminal) -> Result<(), Failure> {
+        let start = Instant::now();
+        let progress = Bar::new(terminal);
+        let Discover {
+            inputs,
+            options,
+            target,
+            report,
+        } = discover;
+        let mut output = target.open(inputs.pile().path())?;
+        let page = match report.filter(|_| output.folder().is_some()) {
+            Some(Shown { truth, text }) => {
+                Some(Page::new(&inputs, &options.tables, truth.as_deref(), text.as_deref())?)
+            }
+            None => None,
+        };
+        let outcome = genus::discover_into(inputs, &options, &mut output, &progress)?;
+        let saved = outcome.save(output, page.as_ref(), &progress)?;
+        drop(progress);
+        record::items(&outcome.taxonomy, &outcome.counts);
+        record::time("reading", outcome.timings.reading);
+        record::time("sorting", outcome.timings.total - outcome.timings.reading);
+        if !terminal.quiet {
+            let how = outcome.how();
+            say_as_is!(
+                "{}",
+                summary::text(&outcome.taxonomy, &outcome.counts, &how, start.elapsed())
+            );
+            if outcome.examples.is_empty() {
+                say!("There is no labelled example, so everything is new.");
+            }
+            let source = outcome.taxonomy.calibration().map(|calibration| calibration.source());
+            if source == Some(LearntFrom::Prior) {
+                say!("More examples, or base classes (genus calibrate), make it surer.");
+            }
+            if let Some(truth) = &saved.truth {
+                say!("{}", summary::truth(truth));
+            }
         }
-        Some(path) => Some(CalibrationFile::read(path)?),
-        None => None,
-    };
-    Ok(DiscoverOptions {
-        method,
-        seed: global.seed,
-        prototypes: args.prototypes.kind,
-        calibration,
-        subset: args.subset,
-        refine: args.second_step.refine,
-        centre_norm: args.second_step.centre_norm,
-        images: args.images.options(),
-        tables: args.tables.options(),
-    })
+        output::say_saved(&saved, terminal);
+        Ok(())
+    }
 }

@@ -1,17 +1,63 @@
 //! `genus embed`: images to a feature file.
 
-use crate::args::{EmbedArgs, GlobalArgs};
+use std::path::PathBuf;
+
+use genus::{ImageOptions, TableOptions};
+
+use crate::args::Arguments;
+use crate::args::shared::{ColumnArgs, ImageArgs};
 use crate::failure::Failure;
 use crate::progress::Bar;
+use crate::say::Terminal;
 
-pub(crate) fn run(args: &EmbedArgs, global: &GlobalArgs) -> Result<(), Failure> {
-    let tables = args.columns.options();
-    genus::embed(
-        &args.images,
-        &args.out,
-        &args.options.options(),
-        &tables,
-        &Bar::new(global),
-    )?;
-    Ok(())
+/// Turn images into a feature file
+///
+/// The images are those of a folder (with one folder a class, the folder is the label), of a manifest (.csv, .jsonl or .parquet
+/// with a column path and optional columns id and label), or of a list with a path a line (.txt, or - for the standard
+/// input). What was embedded before is not embedded again: after an interrupt the same command goes on where it stopped.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  genus embed photos/ -o photos.parquet
+  genus embed photos/ --encoder dino-vitb16 -o photos.npz
+  genus embed photos/ --encoder efficientnet-lite2 --weights efficientnet_lite2.pth -o photos.npz
+  find . -name '*.jpg' | genus embed - -o found.parquet
+  genus discover --support labelled.npz --query photos.npz")]
+pub(crate) struct EmbedArgs {
+    /// A folder, a manifest, or - for a list on the standard input
+    #[arg(value_name = "PATH")]
+    images: PathBuf,
+    /// The feature file: .parquet, .npz, .safetensors, .csv or .jsonl
+    #[arg(long, short, value_name = "FILE")]
+    out: PathBuf,
+    #[command(flatten)]
+    columns: ColumnArgs,
+    #[command(flatten)]
+    options: ImageArgs,
+}
+
+pub(crate) struct Embed {
+    images: PathBuf,
+    out: PathBuf,
+    options: ImageOptions,
+    tables: TableOptions,
+}
+
+impl Arguments for EmbedArgs {
+    type Options = Embed;
+
+    fn options(self, _seed: u64) -> Result<Embed, Failure> {
+        Ok(Embed {
+            images: self.images,
+            out: self.out,
+            options: self.options.options(),
+            tables: self.columns.options(),
+        })
+    }
+
+    fn run(embed: Embed, terminal: Terminal) -> Result<(), Failure> {
+        let progress = Bar::new(terminal);
+        genus::embed(&embed.images, &embed.out, &embed.options, &embed.tables, &progress)?;
+        Ok(())
+    }
 }

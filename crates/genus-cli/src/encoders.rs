@@ -2,43 +2,108 @@
 
 use std::path::PathBuf;
 
+use clap::Subcommand;
 use genus::text::thousands;
 use genus::{CacheChoice, ImageOptions};
 use genus_vision::{Encoder, EncoderSpec, Hub, MODELS, Model, Precision, WeightsHome};
 use serde::Serialize;
 
-use crate::args::{EncoderChoice, EncodersCommand, GlobalArgs};
+use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::progress::Bar;
-use crate::say::print;
+use crate::say::{Terminal, print};
 use crate::summary;
 
-pub(crate) fn run(command: &EncodersCommand, global: &GlobalArgs) -> Result<(), Failure> {
-    match command {
-        EncodersCommand::List { measure, json } => list(*measure, *json, global),
-        EncodersCommand::Info {
-            encoder,
-            weights,
-            precision,
-        } => {
-            let choice = EncoderChoice {
-                encoder: Some(encoder.clone()),
-                weights: weights.clone(),
-            };
-            info(&choice, *precision)
-        }
-        EncodersCommand::Pull { encoder } => {
-            let spec = EncoderSpec::parse(encoder)?;
-            if spec.model.home == WeightsHome::Embedded {
-                return print(&format!(
-                    "{} is inside of this program: nothing to fetch\n",
-                    spec.model.name
-                ));
+/// List the encoders, say what one is, or fetch its weights
+#[derive(Debug, clap::Args)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  genus encoders list\n  genus encoders info dinov2-small\n  \
+                        genus encoders pull dino-vitb16"
+)]
+pub(crate) struct EncodersArgs {
+    #[command(subcommand)]
+    command: EncodersCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EncodersCommand {
+    /// All encoders that have a name
+    ///
+    /// Parameters and the size of the download are counted from the networks. The speed is shown once it was measured.
+    #[command(
+        after_help = "Examples:\n  genus encoders list\n  genus encoders list --measure\n  genus encoders list --json"
+    )]
+    List {
+        /// Measure first how fast the encoders at hand are on this machine: a few seconds each, and it is remembered
+        #[arg(long)]
+        measure: bool,
+        /// Print all that is known as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// What an encoder is, and its fingerprint when its weights are here
+    #[command(after_help = "Examples:\n  genus encoders info dinov2-small\n  \
+                            genus encoders info vit:heads=6 --weights my_vit.pth")]
+    Info {
+        /// The encoder, or the folder of a training
+        #[arg(value_name = "ENCODER")]
+        encoder: String,
+        /// The encoder's weights, .safetensors or PyTorch
+        #[arg(long, value_name = "FILE")]
+        weights: Option<PathBuf>,
+        /// How precisely the network is computed
+        #[arg(long, value_name = "f32|bf16")]
+        precision: Option<Precision>,
+    },
+    /// Fetch the weights of an encoder from the Hugging Face hub, and say where they are
+    #[command(after_help = "Examples:\n  genus encoders pull dino-vitb16\n\n\
+                      HF_HOME, HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE are honoured.")]
+    Pull {
+        /// The encoder
+        #[arg(value_name = "ENCODER")]
+        encoder: String,
+    },
+}
+
+impl Arguments for EncodersArgs {
+    type Options = EncodersCommand;
+
+    fn options(self, _seed: u64) -> Result<EncodersCommand, Failure> {
+        Ok(self.command)
+    }
+
+    fn run(command: EncodersCommand, terminal: Terminal) -> Result<(), Failure> {
+        match command {
+            EncodersCommand::List { measure, json } => list(measure, json, terminal),
+            EncodersCommand::Info {
+                encoder,
+                weights,
+                precision,
+            } => {
+                let options = ImageOptions {
+                    encoder: Some(encoder),
+                    weights,
+                    ..ImageOptions::default()
+                };
+                info(&options, precision)
             }
-            let path = genus::fetch_weights(&spec, &Bar::new(global))?;
-            print(&format!("{}\n", path.display()))
+            EncodersCommand::Pull { encoder } => pull(&encoder, terminal),
         }
     }
+}
+
+fn pull(encoder: &str, terminal: Terminal) -> Result<(), Failure> {
+    let spec = EncoderSpec::parse(encoder)?;
+    if spec.model.home == WeightsHome::Embedded {
+        return print(&format!(
+            "{} is inside of this program: nothing to fetch\n",
+            spec.model.name
+        ));
+    }
+    let path = genus::fetch_weights(&spec, &Bar::new(terminal))?;
+    print(&format!("{}\n", path.display()))
 }
 
 /// An encoder as it is listed.
@@ -62,7 +127,7 @@ struct ListedEncoder {
     licence: &'static str,
 }
 
-fn list(measure: bool, json: bool, global: &GlobalArgs) -> Result<(), Failure> {
+fn list(measure: bool, json: bool, terminal: Terminal) -> Result<(), Failure> {
     let hub = Hub::from_env();
     let cached = |model: &Model| match model.home {
         WeightsHome::Hub { repo, file } => hub.cached(repo, file),
@@ -70,7 +135,7 @@ fn list(measure: bool, json: bool, global: &GlobalArgs) -> Result<(), Failure> {
     };
     let at_hand = |model: &Model| model.home == WeightsHome::Embedded || cached(model).is_some();
     if measure {
-        let progress = Bar::new(global);
+        let progress = Bar::new(terminal);
         for model in MODELS.iter().filter(|model| at_hand(model)) {
             genus::measure_speed(&ImageOptions::default().with_encoder(model.name), &progress)?;
         }
@@ -154,8 +219,8 @@ fn table(listed: &[ListedEncoder]) -> String {
     text + "\n"
 }
 
-fn info(choice: &EncoderChoice, precision: Option<Precision>) -> Result<(), Failure> {
-    let (spec, weights) = choice.options().find()?;
+fn info(options: &ImageOptions, precision: Option<Precision>) -> Result<(), Failure> {
+    let (spec, weights) = options.find()?;
     let model = spec.model;
     let mut text = format!("{}: {}\n", model.name, model.about);
     text += &format!("good for      {}\n", model.good_for);

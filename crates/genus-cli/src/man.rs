@@ -2,16 +2,38 @@
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 use clap_mangen::Man;
 use genus_files::AtomicFile;
 
-use crate::args::{Args, GlobalArgs};
+use crate::args::{Args, Arguments};
 use crate::failure::Failure;
+use crate::say::Terminal;
 
-pub(crate) fn run(folder: &Path, global: &GlobalArgs) -> Result<(), Failure> {
+/// Write a manual page for every command
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  genus man ~/.local/share/man/man1")]
+pub(crate) struct ManArgs {
+    /// The folder for the pages, which is made if need be
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+impl Arguments for ManArgs {
+    type Options = PathBuf;
+
+    fn options(self, _seed: u64) -> Result<PathBuf, Failure> {
+        Ok(self.folder)
+    }
+
+    fn run(folder: PathBuf, terminal: Terminal) -> Result<(), Failure> {
+        write_pages(&folder, terminal)
+    }
+}
+
+fn write_pages(folder: &Path, terminal: Terminal) -> Result<(), Failure> {
     let failed = |path: &Path, e: io::Error| Failure::failed(format!("cannot write {}: {e}", path.display()));
     fs::create_dir_all(folder).map_err(|e| failed(folder, e))?;
     // Building gives every command the options that all have.
@@ -30,7 +52,7 @@ pub(crate) fn run(folder: &Path, global: &GlobalArgs) -> Result<(), Failure> {
         file.commit()?;
         pages += 1;
     }
-    if !global.quiet {
+    if !terminal.quiet {
         let first = folder.join("genus.1");
         say!(
             "{pages} pages in {}; man -l {} shows the first",

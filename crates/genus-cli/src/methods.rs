@@ -6,10 +6,28 @@ use anstyle::Style;
 use genus_core::methods::{METHODS, Parameter};
 use genus_lab::BASELINES;
 
+use crate::args::Arguments;
 use crate::failure::Failure;
-use crate::say::print;
+use crate::say::{Terminal, print};
 
-pub(crate) fn run() -> Result<(), Failure> {
+/// List the methods and their parameters
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  genus methods\n  genus discover table.csv --method ukc:alpha=1.6")]
+pub(crate) struct MethodsArgs {}
+
+impl Arguments for MethodsArgs {
+    type Options = ();
+
+    fn options(self, _seed: u64) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn run((): (), _terminal: Terminal) -> Result<(), Failure> {
+        list()
+    }
+}
+
+fn list() -> Result<(), Failure> {
     let bold = Style::new().bold();
     let mut text = String::new();
     let mut add = |name: &str, summary: &str, parameters: &[Parameter]| {

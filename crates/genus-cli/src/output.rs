@@ -1,48 +1,47 @@
 //! Where results go, and what there is to say of what was written.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use genus::text::{plural, thousands};
-use genus::{Destination, NextSteps, Output, OutputOptions, SavedFiles};
+use genus::{Destination, Output, OutputOptions, SavedFiles};
 use genus_data::Format;
 
-use crate::args::{self, GlobalArgs};
 use crate::failure::{Failure, printable};
+use crate::say::Terminal;
 
-/// Opens the folder that was named, or the standard output.
-pub(crate) fn open(output: &args::OutputArgs, next: &args::NextStepsArgs, pile: &Path) -> Result<Output, Failure> {
-    let to = match &output.out {
-        Some(folder) => Destination::Folder(folder.clone()),
-        None if output.format == Format::Parquet && io::stdout().is_terminal() => {
-            return Err(Failure::Usage(
-                "Parquet cannot be shown in a terminal; name a folder with --out DIR".into(),
-            ));
-        }
-        None => Destination::Writer {
-            name: "the standard output".to_owned(),
-            writer: match io::stdout().is_terminal() {
-                true => Box::new(TerminalWriter::new(io::stdout())),
-                false => Box::new(BufWriter::new(io::stdout())),
-            },
-        },
-    };
-    let options = OutputOptions {
-        format: output.format,
-        spreadsheet: output.spreadsheet,
-        next: NextSteps {
-            sort_into: next.sort_into.clone(),
-            link: next.link,
-            allow_outside: next.allow_outside,
-            exports: next.export.clone(),
-        },
-    };
-    Ok(Output::open(to, options, pile)?)
+/// Where results go.
+pub(crate) struct Target {
+    /// The folder; without one, the standard output.
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) options: OutputOptions,
 }
 
-/// Says where the results are.
-pub(crate) fn say_written(saved: &SavedFiles, global: &GlobalArgs) {
-    if global.quiet {
+impl Target {
+    /// Opens the folder that was named, or the standard output.
+    pub(crate) fn open(self, pile: &Path) -> Result<Output, Failure> {
+        let to = match self.folder {
+            Some(folder) => Destination::Folder(folder),
+            None if self.options.format == Format::Parquet && io::stdout().is_terminal() => {
+                return Err(Failure::Usage(
+                    "Parquet cannot be shown in a terminal; name a folder with --out DIR".into(),
+                ));
+            }
+            None => Destination::Writer {
+                name: "the standard output".to_owned(),
+                writer: match io::stdout().is_terminal() {
+                    true => Box::new(TerminalWriter::new(io::stdout())),
+                    false => Box::new(BufWriter::new(io::stdout())),
+                },
+            },
+        };
+        Ok(Output::open(to, self.options, pile)?)
+    }
+}
+
+/// Says where the results are, and what was done with the files of the items.
+pub(crate) fn say_saved(saved: &SavedFiles, terminal: Terminal) {
+    if terminal.quiet {
         return;
     }
     if let Some(folder) = &saved.folder {
@@ -50,13 +49,6 @@ pub(crate) fn say_written(saved: &SavedFiles, global: &GlobalArgs) {
     }
     if let Some(report) = &saved.report {
         say!("Open {} in a browser", report.display());
-    }
-}
-
-/// Says what was done with the files of the items.
-pub(crate) fn say_next_steps(saved: &SavedFiles, global: &GlobalArgs) {
-    if global.quiet {
-        return;
     }
     if let Some((files, folder)) = &saved.sorted {
         let word = plural(*files, "file", "files");

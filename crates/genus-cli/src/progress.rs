@@ -7,9 +7,9 @@ use genus::text::{plural, thousands};
 use genus::{Length, Note, Progress, Skipped};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::args::GlobalArgs;
 use crate::failure::printable;
 use crate::record;
+use crate::say::Terminal;
 
 /// How many unusable images are named one by one.
 const NAMED: usize = 10;
@@ -21,9 +21,9 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    pub(crate) fn new(global: &GlobalArgs) -> Self {
+    pub(crate) fn new(terminal: Terminal) -> Self {
         Self {
-            quiet: global.quiet,
+            quiet: terminal.quiet,
             bar: Mutex::new(None),
         }
     }

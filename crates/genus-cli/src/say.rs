@@ -19,6 +19,13 @@ macro_rules! say_as_is {
     }};
 }
 
+/// Whom the program speaks to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terminal {
+    /// Whether only errors are to be said.
+    pub(crate) quiet: bool,
+}
+
 /// Prints text to the standard output, with its colours only where they are wanted.
 pub(crate) fn print(text: &str) -> Result<(), crate::failure::Failure> {
     use std::io::Write as _;

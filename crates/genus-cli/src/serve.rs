@@ -9,9 +9,9 @@ use genus::text::{plural, thousands};
 use genus_collection::{Role, Tokens};
 use genus_serve::{Options, ServeError, Stop};
 
-use crate::args::GlobalArgs;
+use crate::args::Arguments;
 use crate::failure::Failure;
-use crate::say;
+use crate::say::{self, Terminal};
 
 /// Serve a collection over HTTP: items in, decisions out, and a page to answer on
 ///
@@ -39,6 +39,19 @@ pub(crate) struct ServeArgs {
     /// Requests of one client that are answered in a second
     #[arg(long, default_value_t = 20_000, value_name = "N")]
     rate: u32,
+}
+
+/// Make, list and revoke tokens: who may use a collection that is served
+#[derive(Debug, clap::Args)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  genus token create birds --name Anna --role label\n  genus token list birds\n  \
+                        genus token revoke birds Anna"
+)]
+pub(crate) struct TokenArgs {
+    #[command(subcommand)]
+    command: TokenCommand,
 }
 
 #[derive(Debug, Subcommand)]
@@ -87,15 +100,39 @@ pub(crate) fn interrupt() -> bool {
     stop.as_ref().map(Stop::stop).is_some()
 }
 
-pub(crate) fn run(args: &ServeArgs, global: &GlobalArgs) -> Result<(), Failure> {
-    let mut options = Options::new(&args.folder, args.address);
-    options.hosts.clone_from(&args.host);
-    options.author = args.author.clone().unwrap_or_else(crate::collection::user);
-    options.limits.rate = args.rate.max(1);
+impl Arguments for ServeArgs {
+    type Options = Options;
+
+    fn options(self, _seed: u64) -> Result<Options, Failure> {
+        let mut options = Options::new(&self.folder, self.address);
+        options.hosts = self.host;
+        options.author = self.author.unwrap_or_else(crate::collection::user);
+        options.limits.rate = self.rate.max(1);
+        Ok(options)
+    }
+
+    fn run(options: Options, terminal: Terminal) -> Result<(), Failure> {
+        serve(&options, terminal)
+    }
+}
+
+impl Arguments for TokenArgs {
+    type Options = TokenCommand;
+
+    fn options(self, _seed: u64) -> Result<TokenCommand, Failure> {
+        Ok(self.command)
+    }
+
+    fn run(command: TokenCommand, terminal: Terminal) -> Result<(), Failure> {
+        token(&command, terminal)
+    }
+}
+
+fn serve(options: &Options, terminal: Terminal) -> Result<(), Failure> {
     let stop = Stop::default();
     *STOP.lock().unwrap_or_else(PoisonError::into_inner) = Some(stop.clone());
-    let served = genus_serve::serve(&options, &stop, |address| {
-        if !global.quiet {
+    let served = genus_serve::serve(options, &stop, |address| {
+        if !terminal.quiet {
             say!("Open http://{address} in a browser; Ctrl-C ends the service");
         }
     });
@@ -104,17 +141,17 @@ pub(crate) fn run(args: &ServeArgs, global: &GlobalArgs) -> Result<(), Failure> 
         ServeError::Collection(error) => error.into(),
         ServeError::NoToken { .. } => Failure::failed(format!(
             "{error}; `genus token create {} --name NAME` makes one, or serve on 127.0.0.1",
-            args.folder.display()
+            options.folder.display()
         )),
         error => Failure::failed(error.to_string()),
     })
 }
 
-pub(crate) fn token(command: &TokenCommand, global: &GlobalArgs) -> Result<(), Failure> {
+fn token(command: &TokenCommand, terminal: Terminal) -> Result<(), Failure> {
     match command {
         TokenCommand::Create { folder, name, role } => {
             let secret = Tokens::open(folder)?.create(name, *role)?;
-            if !global.quiet {
+            if !terminal.quiet {
                 say!("A token for {name} with the role {role}. It is not kept: note it now");
             }
             say::print(&format!("{secret}\n"))
@@ -139,7 +176,7 @@ pub(crate) fn token(command: &TokenCommand, global: &GlobalArgs) -> Result<(), F
                     folder.display()
                 )));
             }
-            if !global.quiet {
+            if !terminal.quiet {
                 say!("Revoked {} {}", thousands(count), plural(count, "token", "tokens"));
             }
             Ok(())

@@ -4,17 +4,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
-use genus::Skipped;
 use genus::text::thousands;
 use genus::training::{Objective, Schedule, Step, TrainedBlocks, Training, TrainingSettings, Validation, Watcher};
+use genus::{ImageOptions, Skipped};
 use genus_core::episode::ShortClasses;
+use genus_data::datasets::Images;
 use genus_vision::WeightsHome;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::args::{GlobalArgs, ObjectiveName, ScheduleName, StatisticsName, TrainArgs, of_paper};
+use crate::args::Arguments;
+use crate::args::shared::{ClassArgs, DataRootArgs, EncoderArgs, IMAGES, of_paper, ranged};
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::record;
+use crate::say::Terminal;
 
 /// What an interrupt means at the moment.
 static STATE: AtomicU8 = AtomicU8::new(IDLE);
@@ -32,22 +35,299 @@ pub(crate) fn interrupt() -> bool {
         .is_ok()
 }
 
-pub(crate) fn run(train: &TrainArgs, global: &GlobalArgs) -> Result<(), Failure> {
-    match (&train.resume, &train.images, &train.out) {
-        (Some(folder), ..) => run_in(None, folder, global),
-        (None, images, Some(folder)) if images.is_some() || train.data.is_some() => {
-            let images = images.clone().unwrap_or_else(|| train.data_root.path());
-            run_in(Some(settings(train, &images, global)?), folder, global)
+/// Train an encoder on classes you know
+///
+/// The images are those of a folder with one folder a class, or of a manifest with labels; with --split only its base classes
+/// are used. The last blocks of a network and a projection head learn, on episodes, to bring the images of a class together
+/// (supervised contrastive loss); with --objective ocd they learn, on batches of two views, to give them the same code of bits,
+/// which is the baseline OCD. Some base classes are held out, and how well they are sorted is said as it goes on. Ctrl-C
+/// finishes the step and saves; --resume goes on. The folder of the run is then an encoder: --encoder runs/birds.
+#[derive(Debug, clap::Args)]
+#[command(
+    allow_negative_numbers = true,
+    override_usage = "\
+genus train [OPTIONS] <IMAGES> --out <DIR>
+       genus train --resume <DIR>",
+    after_help = "\
+Examples:
+  genus train birds/ --split birds.json --out runs/birds --cache-trunk 4
+  genus train birds/ --encoder efficientnet-lite2 --blocks 3 --lr 0.003 --out runs/lite
+  genus train letters/ --encoder conv4 --from-scratch --no-mirror --epochs 20 --out runs/letters
+  genus train birds/ --split birds.json --objective ocd --out runs/codes
+  genus train --resume runs/birds
+  genus discover --support labelled/ --query photos/ --encoder runs/birds"
+)]
+pub(crate) struct TrainArgs {
+    /// A folder with one folder a class, or a manifest with labels
+    #[arg(value_name = "IMAGES", required_unless_present_any = ["resume", "data"])]
+    images: Option<PathBuf>,
+    /// A data set that has a name instead, as in cub200; see `genus bench data`
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["images", "split"])]
+    data: Option<String>,
+    #[command(flatten)]
+    data_root: DataRootArgs,
+    /// Which of the data set's images are taken
+    #[arg(long = "images", id = "part", value_name = "train|test|all|paper", requires = "data")]
+    part: Option<Images>,
+    /// The folder of the run
+    #[arg(long, short, value_name = "DIR", required_unless_present = "resume")]
+    out: Option<PathBuf>,
+    /// Go on with the run of this folder, with its settings
+    #[arg(long, value_name = "DIR", conflicts_with_all = SETTINGS)]
+    resume: Option<PathBuf>,
+    /// Class split, JSON {"base": [...], "novel": [...]}; only base classes are trained on
+    #[arg(long, value_name = "FILE")]
+    split: Option<PathBuf>,
+    #[command(flatten)]
+    encoder: EncoderArgs,
+    /// Begin with random weights
+    #[arg(long, conflicts_with = "weights", help_heading = IMAGES)]
+    from_scratch: bool,
+    /// What is learnt: features (contrast), or codes (ocd), whose head is then in hash.safetensors beside the encoder
+    #[arg(long, default_value = "contrast", value_name = "contrast|ocd")]
+    objective: ObjectiveName,
+    /// How many of the last blocks are trained, or all; by default 2, 1 for ocd, and all from scratch. The authors' code trains 1
+    #[arg(long, value_name = "N|all")]
+    blocks: Option<TrainedBlocks>,
+    /// What batch normalisations of trained blocks go by: the statistics they came with (fixed) or those of the batch; by default
+    /// fixed, and batch from scratch
+    #[arg(long, value_name = "fixed|batch")]
+    statistics: Option<StatisticsName>,
+    #[command(flatten)]
+    classes: ClassArgs,
+    /// Queries of a class; the authors' script uses 30
+    #[arg(long, value_parser = ranged::<usize>("query"), default_value_t = 15, value_name = "Q")]
+    query: usize,
+    /// Epochs, by default 50, and 100 for ocd; 0 gives the encoder as it is before training
+    #[arg(long, value_parser = ranged::<u64>("epochs"), value_name = "N")]
+    epochs: Option<u64>,
+    /// Episodes of an epoch, each a step; by default 50
+    #[arg(long, value_parser = ranged::<u64>("episodes"), value_name = "N")]
+    episodes: Option<u64>,
+    /// Take steps on so many images of all classes instead of on episodes, and an epoch for once through them; by default 128 for
+    /// ocd
+    #[arg(long, value_parser = ranged::<usize>("batch"), value_name = "N", conflicts_with = "episodes")]
+    batch: Option<usize>,
+    /// Learning rate at the beginning
+    #[arg(long, default_value_t = 0.01, value_name = "RATE")]
+    lr: f64,
+    /// How the learning rate changes: cosine (to a thousandth), or constant as in the authors' code
+    #[arg(long, default_value = "cosine", value_name = "cosine|constant")]
+    schedule: ScheduleName,
+    /// Momentum
+    #[arg(long, default_value_t = 0.9, value_name = "M")]
+    momentum: f64,
+    /// Weight decay
+    #[arg(long, default_value_t = 5e-5, value_name = "D")]
+    weight_decay: f64,
+    /// Temperature of the loss
+    #[arg(long, default_value_t = 0.07, value_name = "T")]
+    temperature: f64,
+    /// Views of every image in a step; by default 1, and 2 for ocd
+    #[arg(long, value_parser = ranged::<usize>("views"), value_name = "N")]
+    views: Option<usize>,
+    /// Do not mirror images: for letters, digits, signs
+    #[arg(long)]
+    no_mirror: bool,
+    /// Length of the two layers inside of the head
+    #[arg(long, value_parser = ranged::<usize>("head-hidden"), default_value_t = 2048, value_name = "N")]
+    head_hidden: usize,
+    /// Length of the head's last layer; 0 stops at the 256 values before it
+    #[arg(long, value_parser = ranged::<usize>("head-width"), default_value_t = 65_536, value_name = "N")]
+    head_width: usize,
+    /// Bits of a code of ocd
+    #[arg(long, value_parser = ranged::<usize>("bits"), default_value_t = 12, value_name = "N")]
+    bits: usize,
+    /// Run the frozen blocks once, on so many views of every image, and train on what they gave; 0 runs them in every step
+    #[arg(long, value_parser = ranged::<usize>("cache-trunk"), default_value_t = 0, value_name = "VIEWS")]
+    cache_trunk: usize,
+    /// Base classes that are held out for validation; by default as many as an episode needs, if twice as many are left
+    #[arg(long, value_parser = ranged::<usize>("validation-classes"), value_name = "N")]
+    validation_classes: Option<usize>,
+    /// Episodes of a validation
+    #[arg(long, value_parser = ranged::<std::num::NonZeroU64>("validation-episodes"), default_value = "200", value_name = "N")]
+    validation_episodes: std::num::NonZeroU64,
+    /// Epochs from one validation to the next
+    #[arg(long, value_parser = ranged::<u64>("validate-every"), default_value_t = 5, value_name = "N")]
+    validate_every: u64,
+}
+
+/// What a run that is gone on with has of its own.
+const SETTINGS: [&str; 33] = [
+    "images",
+    "data",
+    "part",
+    "out",
+    "split",
+    "encoder",
+    "weights",
+    "from_scratch",
+    "objective",
+    "blocks",
+    "statistics",
+    "way",
+    "shot",
+    "new",
+    "query",
+    "short_classes",
+    "epochs",
+    "episodes",
+    "batch",
+    "lr",
+    "schedule",
+    "momentum",
+    "weight_decay",
+    "temperature",
+    "views",
+    "no_mirror",
+    "head_hidden",
+    "head_width",
+    "bits",
+    "cache_trunk",
+    "validation_classes",
+    "validation_episodes",
+    "validate_every",
+];
+
+/// What a network is trained for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ObjectiveName {
+    Contrast,
+    Ocd,
+}
+
+/// What batch normalisations go by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum StatisticsName {
+    Fixed,
+    Batch,
+}
+
+/// How the learning rate changes.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum ScheduleName {
+    Cosine,
+    Constant,
+}
+
+/// A training that goes on, or a new one.
+pub(crate) enum Train {
+    GoOn { folder: PathBuf },
+    Begin { folder: PathBuf, run: Box<NewRun> },
+}
+
+/// What a new training has been told.
+pub(crate) struct NewRun {
+    /// All but the encoder and its weights.
+    settings: TrainingSettings,
+    encoder: ImageOptions,
+    from_scratch: bool,
+}
+
+impl Arguments for TrainArgs {
+    type Options = Train;
+
+    fn options(self, seed: u64) -> Result<Train, Failure> {
+        let (images, folder) = match (self.resume, self.images, self.out) {
+            (Some(folder), ..) => return Ok(Train::GoOn { folder }),
+            (None, Some(images), Some(folder)) => (images, folder),
+            (None, None, Some(folder)) if self.data.is_some() => (self.data_root.path(), folder),
+            _ => {
+                return Err(Failure::Usage(
+                    "name the images and the folder of the run (--out)".into(),
+                ));
+            }
+        };
+        let objective = match self.objective {
+            ObjectiveName::Contrast => Objective::Contrast,
+            ObjectiveName::Ocd => Objective::Hash,
+        };
+        let usual = TrainingSettings::usual(objective, self.from_scratch);
+        let run = NewRun {
+            encoder: of_paper(self.encoder.options()),
+            from_scratch: self.from_scratch,
+            settings: TrainingSettings {
+                images: absolute(&images),
+                data: self.data,
+                part: self.part.map(|part| part.to_string()),
+                split: self.split.as_deref().map(absolute),
+                objective,
+                blocks: self.blocks.unwrap_or(usual.blocks),
+                fixed_statistics: match self.statistics {
+                    Some(statistics) => statistics == StatisticsName::Fixed,
+                    None => usual.fixed_statistics,
+                },
+                way: self.classes.way,
+                shot: self.classes.shot,
+                new: self.classes.new,
+                query: self.query,
+                skip_short_classes: self.classes.short_classes == ShortClasses::Skip,
+                epochs: self.epochs.unwrap_or(usual.epochs),
+                episodes: self.episodes.unwrap_or(usual.episodes),
+                // Whoever asks for episodes gets them.
+                batch: self.batch.or(usual.batch.filter(|_| self.episodes.is_none())),
+                learning_rate: self.lr,
+                schedule: match self.schedule {
+                    ScheduleName::Cosine => Schedule::Cosine,
+                    ScheduleName::Constant => Schedule::Constant,
+                },
+                momentum: self.momentum,
+                weight_decay: self.weight_decay,
+                temperature: self.temperature,
+                views: self.views.unwrap_or(usual.views),
+                mirror: !self.no_mirror,
+                head_hidden: self.head_hidden,
+                head_width: self.head_width,
+                bits: self.bits,
+                cache_trunk: self.cache_trunk,
+                validation_classes: self.validation_classes,
+                validation_episodes: self.validation_episodes.get(),
+                validate_every: self.validate_every,
+                seed,
+                ..usual
+            },
+        };
+        Ok(Train::Begin {
+            folder,
+            run: Box::new(run),
+        })
+    }
+
+    fn run(train: Train, terminal: Terminal) -> Result<(), Failure> {
+        match train {
+            Train::GoOn { folder } => run_in(None, &folder, terminal),
+            Train::Begin { folder, run } => run_in(Some(run.settings(terminal)?), &folder, terminal),
         }
-        _ => Err(Failure::Usage(
-            "name the images and the folder of the run (--out)".into(),
-        )),
+    }
+}
+
+impl NewRun {
+    /// The settings, with weights that are on this machine.
+    fn settings(self, terminal: Terminal) -> Result<TrainingSettings, Failure> {
+        let (spec, weights) = self.encoder.find()?;
+        let weights = match (self.from_scratch, weights) {
+            (true, _) => None,
+            (false, Some(weights)) => Some(weights),
+            (false, None) if spec.model.home == WeightsHome::Own => {
+                return Err(Failure::Usage(format!(
+                    "the encoder `{}` has no weights of its own; name a file with --weights, or begin with random ones: \
+                     --from-scratch",
+                    spec.model.name
+                )));
+            }
+            (false, None) => Some(genus::fetch_weights(&spec, &Bar::new(terminal))?.into()),
+        };
+        Ok(TrainingSettings {
+            encoder: spec.to_string(),
+            weights: weights.map(|weights| weights.to_record()),
+            ..self.settings
+        })
     }
 }
 
 /// Trains in a folder, with some settings or those that are there.
-pub(crate) fn run_in(settings: Option<TrainingSettings>, folder: &Path, global: &GlobalArgs) -> Result<(), Failure> {
-    let mut watcher = TrainingScreen::new(global);
+pub(crate) fn run_in(settings: Option<TrainingSettings>, folder: &Path, terminal: Terminal) -> Result<(), Failure> {
+    let mut watcher = TrainingScreen::new(terminal);
     let outcome = genus::train(settings, folder, &mut watcher);
     STATE.store(IDLE, Ordering::SeqCst);
     watcher.finish();
@@ -60,7 +340,7 @@ pub(crate) fn run_in(settings: Option<TrainingSettings>, folder: &Path, global: 
             thousands(outcome.steps),
         )));
     }
-    if !global.quiet {
+    if !terminal.quiet {
         say!("The encoder is in {folder}; use it as --encoder {folder}");
         match outcome.calibrated {
             Some(classes) => {
@@ -70,70 +350,6 @@ pub(crate) fn run_in(settings: Option<TrainingSettings>, folder: &Path, global: 
         }
     }
     Ok(())
-}
-
-fn settings(train: &TrainArgs, images: &Path, global: &GlobalArgs) -> Result<TrainingSettings, Failure> {
-    let images = absolute(images);
-    let choice = of_paper(train.encoder.options());
-    let (spec, weights) = choice.find()?;
-    let weights = match (train.from_scratch, weights) {
-        (true, _) => None,
-        (false, Some(weights)) => Some(weights),
-        (false, None) if spec.model.home == WeightsHome::Own => {
-            return Err(Failure::Usage(format!(
-                "the encoder `{}` has no weights of its own; name a file with --weights, or begin with random ones: \
-                 --from-scratch",
-                spec.model.name
-            )));
-        }
-        (false, None) => Some(genus::fetch_weights(&spec, &Bar::new(global))?.into()),
-    };
-    let objective = match train.objective {
-        ObjectiveName::Contrast => Objective::Contrast,
-        ObjectiveName::Ocd => Objective::Hash,
-    };
-    let usual = TrainingSettings::usual(objective, train.from_scratch);
-    Ok(TrainingSettings {
-        images,
-        data: train.data.clone(),
-        part: train.part.map(|part| part.to_string()),
-        split: train.split.as_deref().map(absolute),
-        encoder: spec.to_string(),
-        weights: weights.map(|weights| weights.to_record()),
-        objective,
-        blocks: train.blocks.unwrap_or(usual.blocks),
-        fixed_statistics: match train.statistics {
-            Some(statistics) => statistics == StatisticsName::Fixed,
-            None => usual.fixed_statistics,
-        },
-        way: train.classes.way,
-        shot: train.classes.shot,
-        new: train.classes.new,
-        query: train.query,
-        skip_short_classes: train.classes.short_classes == ShortClasses::Skip,
-        epochs: train.epochs.unwrap_or(usual.epochs),
-        episodes: train.episodes.unwrap_or(usual.episodes),
-        // Whoever asks for episodes gets them.
-        batch: train.batch.or(usual.batch.filter(|_| train.episodes.is_none())),
-        learning_rate: train.lr,
-        schedule: match train.schedule {
-            ScheduleName::Cosine => Schedule::Cosine,
-            ScheduleName::Constant => Schedule::Constant,
-        },
-        momentum: train.momentum,
-        weight_decay: train.weight_decay,
-        temperature: train.temperature,
-        views: train.views.unwrap_or(usual.views),
-        mirror: !train.no_mirror,
-        head_hidden: train.head_hidden,
-        head_width: train.head_width,
-        bits: train.bits,
-        cache_trunk: train.cache_trunk,
-        validation_classes: train.validation_classes,
-        validation_episodes: train.validation_episodes.get(),
-        validate_every: train.validate_every,
-        seed: global.seed,
-    })
 }
 
 /// A run is gone on with from anywhere.
@@ -155,9 +371,9 @@ struct TrainingScreen {
 }
 
 impl TrainingScreen {
-    fn new(global: &GlobalArgs) -> Self {
+    fn new(terminal: Terminal) -> Self {
         Self {
-            quiet: global.quiet,
+            quiet: terminal.quiet,
             bar: ProgressBar::hidden(),
             validation: String::new(),
             epoch: (0.0, 0),

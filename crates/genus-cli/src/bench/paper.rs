@@ -1,19 +1,20 @@
 //! `genus bench paper`, `data` and `transfer`: experiments on the data sets that have a name.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
+use genus::ImageOptions;
 use genus::training::{Objective, TrainingError, TrainingSettings, trained_encoder};
-use genus::{CacheChoice, ImageOptions};
-use genus_core::episode::{Shape, ShortClasses};
+use genus_core::episode::ShortClasses;
 use genus_data::datasets::{DATASETS, DatasetEntry, ImageSet, Images};
 use genus_files::AtomicFile;
-use genus_lab::{Bench, BenchMethod, Dataset, DatasetCounts, EmbeddingOptions, Experiment, Study, paper_counts};
+use genus_lab::{Bench, BenchReport, Dataset, DatasetCounts, EmbeddingOptions, Experiment, Study, paper_counts};
 
-use super::command_line;
-use crate::args::{GlobalArgs, PaperBench, of_paper};
+use super::{Files, command_line, over_seeds};
 use crate::failure::Failure;
 use crate::progress::Bar;
-use crate::say::print;
+use crate::say::{Terminal, print};
 use crate::train;
 
 /// The data sets of a list of names, or of the default.
@@ -30,7 +31,7 @@ fn entries(names: &[String], usual: impl Fn(&DatasetEntry) -> bool) -> Result<Ve
 }
 
 /// `genus bench data`: what is on disk.
-pub(crate) fn data(root: &Path, names: &[String]) -> Result<(), Failure> {
+pub(super) fn data(root: &Path, names: &[String]) -> Result<(), Failure> {
     let mut found: Vec<(Images, ImageSet)> = Vec::new();
     let mut missing = Vec::new();
     for entry in entries(names, |_| true)? {
@@ -65,7 +66,7 @@ pub(crate) fn data(root: &Path, names: &[String]) -> Result<(), Failure> {
 }
 
 /// The folders of trainings by the data set that each was trained on.
-pub(crate) fn trainings(texts: &[String]) -> Result<Vec<(&'static str, PathBuf)>, Failure> {
+fn trainings(texts: &[String]) -> Result<Vec<(&'static str, PathBuf)>, Failure> {
     let wrong = |text: &String| {
         Failure::Usage(format!(
             "`{text}` does not name a data set and the folder of a training, as in cub200=runs/cub"
@@ -83,28 +84,74 @@ pub(crate) fn trainings(texts: &[String]) -> Result<Vec<(&'static str, PathBuf)>
     Ok(runs)
 }
 
-/// `genus bench paper`: everything that the disk allows.
-pub(crate) fn run(paper: &PaperBench, global: &GlobalArgs) -> Result<(), Failure> {
-    let root = paper.data_root.path();
-    let images = of_paper(paper.image_options.options());
-    let bench = Bench {
-        shape: Shape::default(),
-        episodes: paper.episodes.episodes.get(),
-        seed: global.seed,
-        methods: BenchMethod::list(paper.methods.iter().map(String::as_str))?,
-        short_classes: paper.short_classes,
-        heads: CacheChoice::User.folder()?.map(|root| root.join("heads")),
-        ..Bench::default()
-    };
-    let page = paper.page.report.as_ref().map(AtomicFile::create).transpose()?;
+/// Encoders that were trained on one data set, on others.
+pub(crate) struct Transfer {
+    pub(super) data: Vec<String>,
+    pub(super) root: PathBuf,
+    pub(super) images: Images,
+    pub(super) trained: Vec<String>,
+    pub(super) options: ImageOptions,
+    pub(super) bench: Bench,
+    pub(super) seeds: NonZeroUsize,
+    pub(super) files: Files,
+}
+
+impl Transfer {
+    pub(super) fn run(self, terminal: Terminal) -> Result<(), Failure> {
+        let runs = trainings(&self.trained)?;
+        let sets = self
+            .data
+            .iter()
+            .map(|name| DatasetEntry::find(name)?.open(&self.root, self.images))
+            .collect::<Result<Vec<_>, _>>()?;
+        let output = self.files.open()?;
+        let start = Instant::now();
+        let bar = Bar::new(terminal);
+        let parts = transfer_parts(&runs, &sets, &self.options, &bar)?;
+        let reports = parts
+            .iter()
+            .filter_map(|(_, data, experiment)| over_seeds(&self.bench, self.seeds, data, experiment, &bar).transpose())
+            .collect::<Result<Vec<_>, _>>()?;
+        drop(bar);
+        output.write(BenchReport::combined(reports), start, terminal)
+    }
+}
+
+/// Everything that the disk allows.
+pub(crate) struct Paper {
+    /// The folder that the data sets lie in.
+    pub(super) root: PathBuf,
+    /// The data sets; empty for those of the paper.
+    pub(super) data: Vec<String>,
+    pub(super) images: Images,
+    pub(super) out: PathBuf,
+    pub(super) options: ImageOptions,
+    /// Epochs of a training on each data set, if there is to be one.
+    pub(super) train: Option<u64>,
+    pub(super) trained: Vec<String>,
+    pub(super) encoders: Vec<String>,
+    pub(super) views: Option<usize>,
+    pub(super) bench: Bench,
+    pub(super) page: Option<PathBuf>,
+}
+
+impl Paper {
+    pub(super) fn run(&self, terminal: Terminal) -> Result<(), Failure> {
+        run(self, terminal)
+    }
+}
+
+fn run(paper: &Paper, terminal: Terminal) -> Result<(), Failure> {
+    let (root, images) = (&paper.root, &paper.options);
+    let page = paper.page.as_ref().map(AtomicFile::create).transpose()?;
     let mut runs = trainings(&paper.trained)?;
-    let methods = bench.methods_of(&Experiment::Main);
-    let mut study = Study::new(&paper.out, bench);
-    let bar = Bar::new(global);
+    let methods = paper.bench.methods_of(&Experiment::Main);
+    let mut study = Study::new(&paper.out, paper.bench.clone());
+    let bar = Bar::new(terminal);
 
     let (mut sets, mut counted) = (Vec::new(), Vec::new());
     for entry in entries(&paper.data, |entry| paper_counts(entry.name).is_some())? {
-        match entry.open(&root, paper.images) {
+        match entry.open(root, paper.images) {
             Ok(set) => {
                 counted.push((paper.images, set.clone()));
                 sets.push(set);
@@ -131,7 +178,7 @@ pub(crate) fn run(paper: &PaperBench, global: &GlobalArgs) -> Result<(), Failure
         let trained = runs.iter().any(|(name, _)| *name == set.name);
         if let (Some(epochs), false) = (paper.train, trained) {
             let entry = DatasetEntry::find(&set.name)?;
-            runs.push((entry.name, train_on(entry.name, &root, epochs, paper, global)?));
+            runs.push((entry.name, train_on(entry.name, root, epochs, paper, terminal)?));
         }
         let run = runs.iter().find(|(name, _)| *name == set.name);
         let options = match run {
@@ -140,7 +187,7 @@ pub(crate) fn run(paper: &PaperBench, global: &GlobalArgs) -> Result<(), Failure
         };
         let embedding = EmbeddingOptions {
             images: options,
-            views: paper.views.views,
+            views: paper.views,
             ocd: None,
         };
         let data = embedding.load_set(set, &methods, &bar)?;
@@ -153,7 +200,7 @@ pub(crate) fn run(paper: &PaperBench, global: &GlobalArgs) -> Result<(), Failure
         false => {
             let mut parts = Vec::new();
             for encoder in &paper.encoders {
-                let embedding = by_encoder(&images, encoder);
+                let embedding = by_encoder(images, encoder);
                 for set in &sets {
                     let encoder = encoder.split('@').next().unwrap_or(encoder).to_owned();
                     parts.push((
@@ -172,7 +219,7 @@ pub(crate) fn run(paper: &PaperBench, global: &GlobalArgs) -> Result<(), Failure
             "no encoder was trained on one of the data sets; train them with --train, or name trainings with --trained",
         ),
         false => {
-            let parts = transfer_parts(&runs, &sets, &images, &bar)?;
+            let parts = transfer_parts(&runs, &sets, images, &bar)?;
             study.together("Transfer", "transfer", borrowed(&parts), &bar)?;
         }
     }
@@ -180,7 +227,7 @@ pub(crate) fn run(paper: &PaperBench, global: &GlobalArgs) -> Result<(), Failure
     let report = study.finish()?;
     super::write(page, &study.page(&command_line::this()))?;
     let (new, before) = study.counts();
-    if !global.quiet {
+    if !terminal.quiet {
         for (what, why) in study.skipped() {
             say!("left out: {what}: {why}");
         }
@@ -206,7 +253,7 @@ fn by_encoder(options: &ImageOptions, encoder: &str) -> EmbeddingOptions {
 }
 
 /// Every training on every data set.
-pub(crate) fn transfer_parts(
+fn transfer_parts(
     runs: &[(&'static str, PathBuf)],
     sets: &[ImageSet],
     options: &ImageOptions,
@@ -228,7 +275,7 @@ pub(crate) fn transfer_parts(
 }
 
 /// Trains the encoder on the base classes of a data set, or goes on with that; the folder of the training.
-fn train_on(name: &str, root: &Path, epochs: u64, paper: &PaperBench, global: &GlobalArgs) -> Result<PathBuf, Failure> {
+fn train_on(name: &str, root: &Path, epochs: u64, paper: &Paper, terminal: Terminal) -> Result<PathBuf, Failure> {
     let folder = paper.out.join("runs").join(name);
     let begun = match trained_encoder(&folder) {
         Ok(Some(_)) => return Ok(folder),
@@ -239,20 +286,20 @@ fn train_on(name: &str, root: &Path, epochs: u64, paper: &PaperBench, global: &G
     let settings = match begun {
         true => None,
         false => {
-            let (spec, weights) = of_paper(paper.image_options.options()).find_with_weights(&Bar::new(global))?;
+            let (spec, weights) = paper.options.find_with_weights(&Bar::new(terminal))?;
             Some(TrainingSettings {
                 images: train::absolute(root),
                 data: Some(name.to_owned()),
                 part: Some(paper.images.to_string()),
                 encoder: spec.to_string(),
                 weights: Some(weights.to_record()),
-                skip_short_classes: paper.short_classes == ShortClasses::Skip,
+                skip_short_classes: paper.bench.short_classes == ShortClasses::Skip,
                 epochs,
-                seed: global.seed,
+                seed: paper.bench.seed,
                 ..TrainingSettings::usual(Objective::Contrast, false)
             })
         }
     };
-    train::run_in(settings, &folder, global)?;
+    train::run_in(settings, &folder, terminal)?;
     Ok(folder)
 }

@@ -1,30 +1,36 @@
-//! The arguments of the commands that are about a collection.
+//! The arguments of the commands that are about a collection, and what they mean.
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use crate::args::{ImageArgs, TableArgs};
+use genus_collection::{AddOptions, ExportOptions, Level};
+
+use super::{Destination, ItemNames, Parts, Request, Session, Task};
+use crate::args::Arguments;
+use crate::args::shared::{ImageArgs, TableArgs};
+use crate::failure::Failure;
+use crate::say::Terminal;
 
 /// What every command about a collection has.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CollectionArgs {
     /// The folder of the collection
     #[arg(value_name = "COLLECTION")]
-    pub(crate) folder: PathBuf,
+    folder: PathBuf,
     /// Print JSON
     #[arg(long)]
-    pub(crate) json: bool,
+    json: bool,
 }
 
 /// The same for commands that change it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ChangeArgs {
     #[command(flatten)]
-    pub(crate) place: CollectionArgs,
+    place: CollectionArgs,
     /// Who the log says it was; by default who is logged in
     #[arg(long, value_name = "NAME")]
-    pub(crate) author: Option<String>,
+    author: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -143,119 +149,119 @@ Examples:
   genus export birds -o result --export label-studio
   genus export birds -o saved --salvage")]
     Export(ExportArgs),
-    /// Give back the room of what is no longer used
-    #[command(after_help = "Examples:\n  genus compact birds")]
-    Compact(ChangeArgs),
     /// Look whether all is in order, and which photographs are missing
     #[command(after_help = "Examples:\n  genus check birds")]
     Check(CollectionArgs),
+    /// Give back the room of what is no longer used
+    #[command(after_help = "Examples:\n  genus compact birds")]
+    Compact(ChangeArgs),
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct InitArgs {
     #[command(flatten)]
-    pub(crate) change: ChangeArgs,
+    change: ChangeArgs,
     /// Labelled examples: images with one folder a class, a manifest, or a feature file
     #[arg(long, short, value_name = "FILE|DIR")]
-    pub(crate) support: Option<PathBuf>,
+    support: Option<PathBuf>,
     /// Take over the taxonomy of a folder that `genus discover --out` wrote, with its names
     #[arg(long, value_name = "DIR")]
-    pub(crate) from: Option<PathBuf>,
+    from: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) images: ImageArgs,
+    images: ImageArgs,
     #[command(flatten)]
-    pub(crate) tables: TableArgs,
+    tables: TableArgs,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct AddArgs {
     #[command(flatten)]
-    pub(crate) change: ChangeArgs,
+    change: ChangeArgs,
     /// The items: a folder of images, a manifest, or a feature file
     #[arg(value_name = "FILE|DIR")]
-    pub(crate) items: PathBuf,
+    items: PathBuf,
     /// Take labels for what a person said: the items are examples of groups of these names
     #[arg(long)]
-    pub(crate) labelled: bool,
+    labelled: bool,
     #[command(flatten)]
-    pub(crate) images: ImageArgs,
+    images: ImageArgs,
     #[command(flatten)]
-    pub(crate) tables: TableArgs,
+    tables: TableArgs,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct GroupsArgs {
     #[command(flatten)]
-    pub(crate) place: CollectionArgs,
+    place: CollectionArgs,
     /// At most so many, those with names and the largest first
     #[arg(short, value_name = "N")]
-    pub(crate) n: Option<usize>,
+    n: Option<usize>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
     #[command(flatten)]
-    pub(crate) place: CollectionArgs,
+    place: CollectionArgs,
     /// A group by name or as #12, an item by name, `waiting` or `noise`
     #[arg(value_name = "GROUP|ITEM")]
-    pub(crate) what: String,
+    what: String,
     /// At most so many items
     #[arg(short, default_value_t = 100, value_name = "N")]
-    pub(crate) n: usize,
+    n: usize,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct NameArgs {
     #[command(flatten)]
-    pub(crate) change: ChangeArgs,
+    change: ChangeArgs,
     /// The group, by its name so far or as #12
     #[arg(value_name = "GROUP")]
-    pub(crate) group: String,
+    group: String,
     /// What it is to be called
     #[arg(value_name = "NAME")]
-    pub(crate) name: String,
+    name: String,
     /// When a group is called that already, make the two one
     #[arg(long)]
-    pub(crate) merge: bool,
+    merge: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct MergeArgs {
     #[command(flatten)]
-    pub(crate) change: ChangeArgs,
+    change: ChangeArgs,
     /// The groups, by name or as #12
     #[arg(value_name = "GROUP", required = true)]
-    pub(crate) groups: Vec<String>,
+    groups: Vec<String>,
     /// The one whose number and name stay; by default the one with a name
     #[arg(long, value_name = "GROUP")]
-    pub(crate) into: Option<String>,
+    into: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SplitArgs {
     #[command(flatten)]
-    pub(crate) change: ChangeArgs,
+    change: ChangeArgs,
     /// The group, by name or as #12
     #[arg(value_name = "GROUP")]
-    pub(crate) group: String,
+    group: String,
     /// How many parts there are to be
     #[arg(long, value_name = "N", conflicts_with = "items")]
-    pub(crate) into: Option<usize>,
+    into: Option<usize>,
     /// The items that are to be a group of their own
     #[arg(long, value_name = "ITEM", num_args = 1..)]
-    pub(crate) items: Vec<String>,
+    items: Vec<String>,
     /// Say what the parts would be, and change nothing
     #[arg(long)]
-    pub(crate) dry_run: bool,
+    dry_run: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct MoveArgs {
     #[command(flatten)]
-    pub(crate) change: ChangeArgs,
+    change: ChangeArgs,
     /// The items, by name or as #12
     #[arg(value_name = "ITEM", required = true)]
-    pub(crate) items: Vec<String>,
+    items: Vec<String>,
     /// The group, by name or as #12
     #[arg(
         long,
@@ -263,105 +269,235 @@ pub(crate) struct MoveArgs {
         required_unless_present = "to_new",
         conflicts_with = "to_new"
     )]
-    pub(crate) to: Option<String>,
+    to: Option<String>,
     /// A new group, which may be named
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) to_new: Option<String>,
+    to_new: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConfirmArgs {
     #[command(flatten)]
-    pub(crate) change: ChangeArgs,
+    change: ChangeArgs,
     /// The items, by name or as #12; one that waits joins the group that was guessed
     #[arg(value_name = "ITEM", required_unless_present = "group", conflicts_with = "group")]
-    pub(crate) items: Vec<String>,
+    items: Vec<String>,
     /// All items of this group instead
     #[arg(long, value_name = "GROUP")]
-    pub(crate) group: Option<String>,
+    group: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ItemArgs {
     #[command(flatten)]
-    pub(crate) change: ChangeArgs,
+    change: ChangeArgs,
     /// The items, by name or as #12
     #[arg(value_name = "ITEM", required = true)]
-    pub(crate) items: Vec<String>,
+    items: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogArgs {
     #[command(flatten)]
-    pub(crate) place: CollectionArgs,
+    place: CollectionArgs,
     /// At most so many
     #[arg(short, default_value_t = 20, value_name = "N")]
-    pub(crate) n: usize,
+    n: usize,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ApplyArgs {
     #[command(flatten)]
-    pub(crate) change: ChangeArgs,
+    change: ChangeArgs,
     /// The corrections
     #[arg(value_name = "FILE|DIR")]
-    pub(crate) corrections: PathBuf,
+    corrections: PathBuf,
     /// Say what would be done, and change nothing
     #[arg(long)]
-    pub(crate) dry_run: bool,
+    dry_run: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
-    pub(crate) place: CollectionArgs,
+    place: CollectionArgs,
     /// The folder to write into
     #[arg(long, short, value_name = "DIR")]
-    pub(crate) out: PathBuf,
+    out: PathBuf,
     /// The format of the assignments
     #[arg(long, default_value = "csv", value_name = "csv|jsonl|parquet")]
-    pub(crate) format: genus_data::Format,
+    format: genus_data::Format,
     /// Mark what a spreadsheet would take for a formula
     #[arg(long)]
-    pub(crate) spreadsheet: bool,
+    spreadsheet: bool,
     /// Write features.parquet, too
     #[arg(long)]
-    pub(crate) with_features: bool,
+    with_features: bool,
     /// Sort the photographs into this folder, one folder a group
     #[arg(long, value_name = "DIR")]
-    pub(crate) sort_into: Option<PathBuf>,
+    sort_into: Option<PathBuf>,
     /// What a sorted photograph is
     #[arg(long, default_value = "sym", value_name = "sym|hard|copy")]
-    pub(crate) link: genus_data::LinkKind,
+    link: genus_data::LinkKind,
     /// Write files for other programs
     #[arg(long, value_name = "label-studio|fiftyone|imagefolder", value_delimiter = ',')]
-    pub(crate) export: Vec<genus_data::Export>,
+    export: Vec<genus_data::Export>,
     /// Save what can be read of a damaged collection: items.csv and features.parquet
     #[arg(long, conflicts_with_all = ["sort_into", "export", "with_features"])]
-    pub(crate) salvage: bool,
+    salvage: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReportArgs {
     #[command(flatten)]
-    pub(crate) place: CollectionArgs,
+    place: CollectionArgs,
     /// The folder to write into; by default that of the collection
     #[arg(long, short, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
+    out: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RefreshArgs {
     #[command(flatten)]
-    pub(crate) change: ChangeArgs,
+    change: ChangeArgs,
     /// Let groups that nobody named be larger (coarser) or smaller (finer) than they are found
     #[arg(long, value_name = "coarser|finer")]
-    pub(crate) level: Option<Level>,
+    level: Option<LevelName>,
 }
 
 /// How fine groups are to be.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub(crate) enum Level {
+pub(crate) enum LevelName {
     Coarser,
     Finer,
+}
+
+impl Arguments for CollectionCommand {
+    type Options = Request;
+
+    fn options(self, seed: u64) -> Result<Request, Failure> {
+        Ok(match self {
+            CollectionCommand::Init(args) => args.change.request(Task::Init {
+                seed,
+                support: args.support,
+                options: AddOptions {
+                    images: args.images.options(),
+                    tables: args.tables.options(),
+                    labelled: true,
+                },
+                from: args.from,
+            }),
+            CollectionCommand::Add(args) => args.change.request(Task::Add {
+                items: args.items,
+                options: AddOptions {
+                    images: args.images.options(),
+                    tables: args.tables.options(),
+                    labelled: args.labelled,
+                },
+            }),
+            CollectionCommand::Status(place) => place.request(Task::Status),
+            CollectionCommand::Groups(args) => args.place.request(Task::Groups {
+                most: args.n.unwrap_or(usize::MAX),
+            }),
+            CollectionCommand::Show(args) => args.place.request(Task::Show {
+                what: args.what,
+                most: args.n,
+            }),
+            CollectionCommand::Name(args) => args.change.request(Task::Name {
+                group: args.group,
+                name: args.name,
+                merge: args.merge,
+            }),
+            CollectionCommand::Merge(args) => args.change.request(Task::Merge {
+                groups: args.groups,
+                into: args.into,
+            }),
+            CollectionCommand::Split(args) => args.change.request(Task::Split {
+                group: args.group,
+                parts: match args.items.is_empty() {
+                    true => Parts::Proposed(args.into),
+                    false => Parts::Items(args.items),
+                },
+                dry_run: args.dry_run,
+            }),
+            CollectionCommand::Move(args) => args.change.request(Task::Move {
+                items: args.items,
+                to: match args.to {
+                    Some(group) => Destination::Group(group),
+                    None => Destination::New(args.to_new.filter(|name| !name.is_empty())),
+                },
+            }),
+            CollectionCommand::Confirm(args) => args.change.request(Task::Confirm(match args.group {
+                Some(group) => ItemNames::Group(group),
+                None => ItemNames::Items(args.items),
+            })),
+            CollectionCommand::Reject(args) => args.change.request(Task::Reject(args.items)),
+            CollectionCommand::Noise(args) => args.change.request(Task::Noise(args.items)),
+            CollectionCommand::Undo(change) => change.request(Task::Undo),
+            CollectionCommand::Redo(change) => change.request(Task::Redo),
+            CollectionCommand::Log(args) => args.place.request(Task::Log { most: args.n }),
+            CollectionCommand::Refresh(args) => args.change.request(Task::Refresh(match args.level {
+                None => Level::AsFound,
+                Some(LevelName::Coarser) => Level::Coarser,
+                Some(LevelName::Finer) => Level::Finer,
+            })),
+            CollectionCommand::Ask(args) => args.place.request(Task::Ask { most: args.n }),
+            CollectionCommand::Report(args) => args.place.request(Task::Report { out: args.out }),
+            CollectionCommand::Apply(args) => args.change.request(Task::Apply {
+                corrections: args.corrections,
+                dry_run: args.dry_run,
+            }),
+            CollectionCommand::Export(args) if args.salvage => args.place.request(Task::Salvage { out: args.out }),
+            CollectionCommand::Export(args) => args.place.request(Task::Export {
+                out: args.out,
+                options: ExportOptions {
+                    format: args.format,
+                    spreadsheet: args.spreadsheet,
+                    features: args.with_features,
+                    sort_into: args.sort_into,
+                    link: args.link,
+                    exports: args.export,
+                },
+            }),
+            CollectionCommand::Check(place) => place.request(Task::Check),
+            CollectionCommand::Compact(change) => change.request(Task::Compact),
+        })
+    }
+
+    fn run(request: Request, terminal: Terminal) -> Result<(), Failure> {
+        let Request {
+            folder,
+            author,
+            json,
+            task,
+        } = request;
+        let session = Session {
+            folder,
+            author,
+            json,
+            terminal,
+        };
+        session.run(task)
+    }
+}
+
+impl CollectionArgs {
+    fn request(self, task: Task) -> Request {
+        Request {
+            folder: self.folder,
+            author: super::user(),
+            json: self.json,
+            task,
+        }
+    }
+}
+
+impl ChangeArgs {
+    fn request(self, task: Task) -> Request {
+        let request = self.place.request(task);
+        Request {
+            author: self.author.unwrap_or(request.author),
+            ..request
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! `genus demo digits`: handwritten digits sorted before one's eyes.
 
 use std::fmt::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
@@ -12,7 +13,6 @@ use genus_report::{Made, Pictures, Report, Slot};
 use genus_vision::Rgb;
 
 use super::{HEADING, METHODS, SHOWN, list, row};
-use crate::args::{DemoArgs, GlobalArgs};
 use crate::failure::Failure;
 use crate::say::print;
 use crate::summary::kind_style;
@@ -22,13 +22,13 @@ const PICTURES: usize = 8;
 /// New groups that are drawn before the rest is summed up.
 const GROUPS: usize = 6;
 
-pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs) -> Result<(), Failure> {
+pub(crate) fn run(out: Option<&Path>, seed: u64) -> Result<(), Failure> {
     // A wrong path costs no time.
-    let folder = match &args.out {
+    let folder = match out {
         Some(out) => Some(Folder::create(out, Purpose::Results)?),
         None => None,
     };
-    let demo = DigitsTask::new(global.seed)?;
+    let demo = DigitsTask::new(seed)?;
     let bold = Style::new().bold();
     let dim = Style::new().dimmed();
     let known: Vec<String> = demo.known().iter().map(|digit| digit.to_string()).collect();
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs) -> Result<(), Failure> {
     let _ = writeln!(text, "{dim}{HEADING}    time{dim:#}");
     for method in METHODS {
         let start = Instant::now();
-        let result = demo.run(method, global.seed)?;
+        let result = demo.run(method, seed)?;
         let time = start.elapsed();
         let row = row(
             result.method,
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs) -> Result<(), Failure> {
     if let Some((shown, time)) = results.iter().find(|(result, _)| result.method == SHOWN) {
         draw(&mut text, &demo, shown);
         if let Some(folder) = folder {
-            genus::begin_page(&page(&demo, shown, *time, global)?, folder.path())?.commit()?;
+            genus::begin_page(&page(&demo, shown, *time, seed)?, folder.path())?.commit()?;
             let _ = writeln!(
                 text,
                 "Open {bold}{}{bold:#} in a browser.\n",
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs) -> Result<(), Failure> {
 }
 
 /// What was found as a page to look at.
-fn page(demo: &DigitsTask, result: &ScoredMethod, time: Duration, global: &GlobalArgs) -> Result<Report, Failure> {
+fn page(demo: &DigitsTask, result: &ScoredMethod, time: Duration, seed: u64) -> Result<Report, Failure> {
     let taxonomy = demo.taxonomy(result);
     let queries = demo.task().queries();
     let assignments = taxonomy.assignments_of(&result.discovery);
@@ -99,7 +99,7 @@ fn page(demo: &DigitsTask, result: &ScoredMethod, time: Duration, global: &Globa
         ids: &ids,
         examples: &examples,
         truths: Some(&truths),
-        seed: global.seed,
+        seed,
     });
     report.title = "handwritten digits".into();
     report.things = ["digit", "digits"].map(str::to_owned);
@@ -107,7 +107,7 @@ fn page(demo: &DigitsTask, result: &ScoredMethod, time: Duration, global: &Globa
         method: SHOWN.to_owned(),
         how: genus::how(&SHOWN.parse()?, None, result.discovery.stop()),
         encoder: Some("none: the pixels less their mean".into()),
-        seed: global.seed,
+        seed,
         seconds: time.as_secs_f64(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 
 use anstyle::Style;
 use genus::text::plural;
@@ -13,27 +14,26 @@ use genus_files::ScratchFolder;
 use genus_lab::{EmojiPile, ScoredMethod};
 
 use super::{HEADING, METHODS, SHOWN, list, row};
-use crate::args::{DemoArgs, GlobalArgs};
 use crate::failure::Failure;
 use crate::progress::Bar;
-use crate::say::print;
+use crate::say::{Terminal, print};
 use crate::summary::kind_style;
 
 /// Emoji of a category that are shown.
 const SHOWN_OF_EACH: usize = 24;
 
-pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs) -> Result<(), Failure> {
-    let demo = EmojiPile::new(global.seed);
+pub(crate) fn run(out: Option<&Path>, seed: u64, terminal: Terminal) -> Result<(), Failure> {
+    let demo = EmojiPile::new(seed);
     let scratch = |source| Error::Scratch {
         folder: std::env::temp_dir(),
         source,
     };
     let folder = ScratchFolder::new().map_err(scratch)?;
     let folders = demo.write(folder.path()).map_err(scratch)?;
-    let progress = Bar::new(global);
+    let progress = Bar::new(terminal);
     let inputs = Inputs::new(&folders.labelled, &folders.pile);
     let options = DiscoverOptions {
-        seed: global.seed,
+        seed,
         images: ImageOptions {
             // It is to show what embedding takes, and to leave nothing behind.
             cache: CacheChoice::Nowhere,
@@ -43,9 +43,9 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs) -> Result<(), Failure> {
     };
     let page = Page::new(&inputs, &options.tables, folders.truth.to_str(), None)?;
     let outcome = genus::discover(inputs, &options, &progress)?;
-    let saved = match &args.out {
+    let saved = match out {
         Some(out) => {
-            let to = Destination::Folder(out.clone());
+            let to = Destination::Folder(out.to_owned());
             Some(outcome.write(to, OutputOptions::default(), Some(&page), &progress)?)
         }
         None => None,
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs) -> Result<(), Failure> {
         list(demo.known()),
         demo.kinds.len() - demo.known().len(),
     );
-    table(&mut text, &demo, &outcome, global)?;
+    table(&mut text, &demo, &outcome, seed)?;
     draw(&mut text, &demo, &outcome);
     if let Some(page) = saved.and_then(|saved| saved.report) {
         let _ = writeln!(text, "Open {bold}{}{bold:#} in a browser.\n", page.display());
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs) -> Result<(), Failure> {
 }
 
 /// How every method does on the features of the pictures.
-fn table(text: &mut String, demo: &EmojiPile, outcome: &Outcome, global: &GlobalArgs) -> Result<(), Failure> {
+fn table(text: &mut String, demo: &EmojiPile, outcome: &Outcome, seed: u64) -> Result<(), Failure> {
     let dim = Style::new().dimmed();
     let task = &outcome.clustered.task;
     let truth: Vec<usize> = outcome.clustered.ids.iter().map(|id| demo.truth(id)).collect();
@@ -102,7 +102,7 @@ fn table(text: &mut String, demo: &EmojiPile, outcome: &Outcome, global: &Global
         } else {
             let ScoredMethod {
                 discovery, accuracy, ..
-            } = ScoredMethod::run(task, &truth, method, global.seed)?;
+            } = ScoredMethod::run(task, &truth, method, seed)?;
             row(method, &accuracy, discovery.known() + discovery.novel(), kinds)
         };
         let _ = writeln!(text, "{row}");

@@ -3,11 +3,14 @@
 mod digits;
 mod emoji;
 
+use std::path::PathBuf;
+
 use genus_core::metrics::Accuracy;
 use genus_vision::{EncoderSpec, Model, WeightsHome};
 
-use crate::args::{DemoArgs, DemoPile, GlobalArgs};
+use crate::args::Arguments;
 use crate::failure::Failure;
+use crate::say::Terminal;
 
 const METHODS: [&str; 6] = ["proto", "rankstat", "gcd", "shc", "ukc", SHOWN];
 /// The method whose answer is drawn: the default.
@@ -16,14 +19,55 @@ const SHOWN: &str = "calibrated";
 /// The heading of the table of methods.
 const HEADING: &str = "method       All   Old   New   categories";
 
-pub(crate) fn run(args: &DemoArgs, global: &GlobalArgs) -> Result<(), Failure> {
-    let home = EncoderSpec::parse(Model::DEFAULT)?.model.home;
-    match args.pile {
-        Some(DemoPile::Digits) => digits::run(args, global),
-        Some(DemoPile::Emoji) => emoji::run(args, global),
-        // Pictures need an encoder, and a program may be built without one inside.
-        None if home != WeightsHome::Embedded => digits::run(args, global),
-        None => emoji::run(args, global),
+/// See Genus sort pictures into kinds, most of them never labelled
+///
+/// 362 emoji of 14 kinds ship inside the binary. Five kinds are known from five pictures each, the other nine are never named. They
+/// go the way of your own photographs: through the encoder inside of this program into groups. No data and no network needed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  genus demo\n  genus demo --seed 3\n  genus demo --out emoji\n  genus demo digits")]
+pub(crate) struct DemoArgs {
+    /// What is sorted: emoji by default, or 1,797 handwritten digits by their pixels
+    #[arg(value_name = "emoji|digits")]
+    pile: Option<DemoPile>,
+    /// Write what was found as a page to look at into this folder: DIR/report.html
+    #[arg(long, short, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// What a demo sorts.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum DemoPile {
+    Emoji,
+    Digits,
+}
+
+pub(crate) struct Demo {
+    pile: DemoPile,
+    out: Option<PathBuf>,
+    seed: u64,
+}
+
+impl Arguments for DemoArgs {
+    type Options = Demo;
+
+    fn options(self, seed: u64) -> Result<Demo, Failure> {
+        let home = EncoderSpec::parse(Model::DEFAULT)?.model.home;
+        Ok(Demo {
+            // Pictures need an encoder, and a program may be built without one inside.
+            pile: self.pile.unwrap_or(match home {
+                WeightsHome::Embedded => DemoPile::Emoji,
+                _ => DemoPile::Digits,
+            }),
+            out: self.out,
+            seed,
+        })
+    }
+
+    fn run(demo: Demo, terminal: Terminal) -> Result<(), Failure> {
+        match demo.pile {
+            DemoPile::Digits => digits::run(demo.out.as_deref(), demo.seed),
+            DemoPile::Emoji => emoji::run(demo.out.as_deref(), demo.seed, terminal),
+        }
     }
 }
 
