@@ -9,15 +9,15 @@ use genus::{AssignOptions, CalibrationFile, Inputs, Page};
 use crate::args::Arguments;
 use crate::args::shared::{ImageArgs, NextStepsArgs, OutputArgs, TableArgs};
 use crate::failure::Failure;
-use crate::output::{self, Target};
+use crate::output::{self, OutputTarget};
 use crate::progress::Bar;
 use crate::say::Terminal;
 use crate::{record, summary};
 
 /// Assign further items to the categories of a taxonomy
 ///
-/// The taxonomy is the folder that `genus discover --out` wrote. Every item gets the category that it fits best and, where the
-/// taxonomy has a calibration, a probability; the file is streamed, so it may be larger than memory.
+/// The taxonomy is the folder written by `genus discover --out`. Every item gets the best matching category and, if the
+/// taxonomy is calibrated, a probability. The input is streamed, so it may be larger than memory.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,22 +27,22 @@ Examples:
   genus assign --taxonomy result --query today.parquet --grow result > today.csv
   embeddings | genus assign --taxonomy result --query - --input jsonl --format jsonl
 
-With --query - --input jsonl (or csv), every line is answered as it comes.")]
+With --query - --input jsonl (or csv), each line is answered as it arrives.")]
 pub(crate) struct AssignArgs {
     /// The folder of the taxonomy
     #[arg(long, short, value_name = "DIR")]
     taxonomy: PathBuf,
-    /// The items to assign: a feature file, or images
+    /// The items to assign: a feature file or images
     #[arg(long, value_name = "FILE|DIR")]
     query: PathBuf,
-    /// What `genus calibrate` learnt from base classes, for a taxonomy of a method that knows no probabilities
+    /// A calibration made by `genus calibrate`, for a taxonomy of a method without probabilities
     #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
-    /// Let new groups form as the items come, in their order, and write the grown taxonomy here, which may be where it came
-    /// from. Items that fit nothing in the end are unsure and in no category; they wait there for those of the next run
+    /// Form new groups from the items, in their order, and write the grown taxonomy to this folder, which may be the same one.
+    /// Items that fit no category are unsure, and wait in that folder for the next run
     #[arg(long, value_name = "DIR")]
     grow: Option<PathBuf>,
-    /// Leave the report out; otherwise report.html in --out and in --grow shows the items
+    /// Do not write report.html into --out and --grow
     #[arg(long)]
     no_report: bool,
     #[command(flatten)]
@@ -55,21 +55,21 @@ pub(crate) struct AssignArgs {
     next: NextStepsArgs,
 }
 
-pub(crate) struct Assign {
+pub(crate) struct AssignCommand {
     taxonomy: PathBuf,
     query: PathBuf,
     options: AssignOptions,
     /// Where the grown taxonomy goes, where it is to grow.
     grow: Option<PathBuf>,
-    target: Target,
+    target: OutputTarget,
     report: bool,
 }
 
 impl Arguments for AssignArgs {
-    type Options = Assign;
+    type Options = AssignCommand;
 
-    fn options(self, _seed: u64) -> Result<Assign, Failure> {
-        Ok(Assign {
+    fn options(self, _seed: u64) -> Result<AssignCommand, Failure> {
+        Ok(AssignCommand {
             taxonomy: self.taxonomy,
             query: self.query,
             options: AssignOptions {
@@ -83,12 +83,12 @@ impl Arguments for AssignArgs {
         })
     }
 
-    fn run(assign: Assign, terminal: Terminal) -> Result<(), Failure> {
+    fn run(assign: AssignCommand, terminal: Terminal) -> Result<(), Failure> {
         assign.run(terminal)
     }
 }
 
-impl Assign {
+impl AssignCommand {
     fn run(self, terminal: Terminal) -> Result<(), Failure> {
         let start = Instant::now();
         let progress = Bar::new(terminal);

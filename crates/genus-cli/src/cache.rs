@@ -10,13 +10,13 @@ use crate::failure::Failure;
 use crate::say::{Terminal, print};
 use crate::summary;
 
-/// Show or clear the features that are remembered
+/// Show or clear the feature cache
 #[derive(Debug, clap::Args)]
 #[command(
     subcommand_required = true,
     arg_required_else_help = true,
     after_help = "Examples:\n  genus cache info\n  genus cache clear\n\n\
-                  The cache is $GENUS_CACHE, or genus in the cache folder of the system."
+                  The cache is $GENUS_CACHE, or genus in the system's cache folder."
 )]
 pub(crate) struct CacheArgs {
     #[command(subcommand)]
@@ -25,10 +25,10 @@ pub(crate) struct CacheArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
-    /// How many images are remembered, for each encoder
+    /// Show the number of cached images per encoder
     #[command(after_help = "Examples:\n  genus cache info")]
     Info,
-    /// Forget all features
+    /// Delete all cached features
     #[command(after_help = "Examples:\n  genus cache clear")]
     Clear,
 }
@@ -62,7 +62,7 @@ fn show_or_clear(command: CacheCommand) -> Result<(), Failure> {
                 );
             }
             if info.encoders.is_empty() {
-                text += "nothing is remembered yet\n";
+                text += "the cache is empty\n";
             }
             print(&text)
         }

@@ -15,10 +15,10 @@ use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::say::{Terminal, print};
 
-/// Learn from base classes how far items of one class lie apart
+/// Learn how far apart items of one class lie
 ///
-/// The more of that is known, the surer Genus divides a pile. Base classes are any classes of the same kind of things, seen by
-/// the same encoder, of which many items are labelled; they need not be in the pile. One small file keeps what was learnt, for
+/// A calibration makes `genus discover` more accurate. It is learnt from base classes: any classes of the same kind of things,
+/// embedded by the same encoder, with many labelled items. They need not occur in the pile. The result is a small file for
 /// `genus discover --calibration` and `genus assign --calibration`.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -35,17 +35,17 @@ Examples:
   genus discover --support labelled.npz --query pile.npz --calibration birds.safetensors"
 )]
 pub(crate) struct CalibrateArgs {
-    /// Labelled items: a feature file, a folder of images with one folder a class, or a manifest of images. Several are several
-    /// kinds of things, for piles of any kind
+    /// Labelled items: a feature file, a folder of images with one folder per class, or a manifest of images. Several inputs
+    /// are several kinds of things, which makes a calibration for piles of any kind
     #[arg(value_name = "FILE|DIR", required_unless_present = "show")]
     items: Vec<PathBuf>,
-    /// Class split, JSON {"base": [...], "novel": [...]}; only base classes are learnt from, without it all labelled ones
+    /// Class split, JSON {"base": [...], "novel": [...]}; by default all labelled classes are base classes
     #[arg(long, value_name = "FILE")]
     split: Option<PathBuf>,
-    /// The file to write
+    /// The output file
     #[arg(long, short, default_value = "calibration.safetensors", value_name = "FILE")]
     out: PathBuf,
-    /// Print what is in a calibration instead
+    /// Print the contents of a calibration instead
     #[arg(long, value_name = "FILE", conflicts_with_all = ["items", "split", "out"])]
     show: Option<PathBuf>,
     #[command(flatten)]
@@ -54,7 +54,7 @@ pub(crate) struct CalibrateArgs {
     images: ImageArgs,
 }
 
-pub(crate) enum Calibrate {
+pub(crate) enum CalibrateCommand {
     /// Print what is in a file.
     Show(PathBuf),
     /// Learn from items of one kind of things or several.
@@ -66,15 +66,15 @@ pub(crate) enum Calibrate {
 }
 
 impl Arguments for CalibrateArgs {
-    type Options = Calibrate;
+    type Options = CalibrateCommand;
 
-    fn options(self, seed: u64) -> Result<Calibrate, Failure> {
+    fn options(self, seed: u64) -> Result<CalibrateCommand, Failure> {
         match self.show {
-            Some(file) => Ok(Calibrate::Show(file)),
+            Some(file) => Ok(CalibrateCommand::Show(file)),
             None if self.items.is_empty() => Err(Failure::Usage(
                 "name labelled items, as in `genus calibrate base.npz`, or a calibration with --show".into(),
             )),
-            None => Ok(Calibrate::Learn {
+            None => Ok(CalibrateCommand::Learn {
                 items: self.items,
                 options: Box::new(CalibrateOptions {
                     split: self.split,
@@ -87,10 +87,10 @@ impl Arguments for CalibrateArgs {
         }
     }
 
-    fn run(calibrate: Calibrate, terminal: Terminal) -> Result<(), Failure> {
+    fn run(calibrate: CalibrateCommand, terminal: Terminal) -> Result<(), Failure> {
         match calibrate {
-            Calibrate::Show(file) => show(&file),
-            Calibrate::Learn { items, options, out } => learn(&items, &options, &out, terminal),
+            CalibrateCommand::Show(file) => show(&file),
+            CalibrateCommand::Learn { items, options, out } => learn(&items, &options, &out, terminal),
         }
     }
 }
@@ -125,13 +125,13 @@ fn learn(items: &[PathBuf], options: &CalibrateOptions, out: &Path, terminal: Te
 fn check_out(out: &Path, items: &Path) -> Result<(), Failure> {
     if out.extension().is_none_or(|extension| extension != "safetensors") {
         return Err(Failure::Usage(format!(
-            "a calibration is a .safetensors file, and {} does not end so; name it as in -o birds.safetensors",
+            "a calibration is a .safetensors file, but the output file is {}; use a name such as -o birds.safetensors",
             out.display()
         )));
     }
     match (out.canonicalize(), items.canonicalize()) {
         (Ok(out_file), Ok(items_file)) if out_file == items_file => Err(Failure::Usage(format!(
-            "{} holds the items and would be overwritten; name another file with -o",
+            "{} contains the items and would be overwritten; choose another file with -o",
             items.display()
         ))),
         _ => Ok(()),
@@ -145,7 +145,7 @@ fn notes(options: &CalibrateOptions, outcome: &CalibrateOutcome) -> String {
     if options.split.is_none() {
         let _ = writeln!(
             text,
-            "No --split, so all {} labelled classes count as base classes",
+            "No --split: all {} labelled classes are base classes",
             thousands(outcome.classes as u64)
         );
         if outcome.left_out > 0 {
@@ -157,7 +157,7 @@ fn notes(options: &CalibrateOptions, outcome: &CalibrateOutcome) -> String {
     let single = outcome.classes.saturating_sub(outcome.calibration.classes()) as u64;
     if single > 0 {
         let classes = plural(single, "class", "classes");
-        let _ = writeln!(text, "Left out: {} {classes} of a single item", thousands(single));
+        let _ = writeln!(text, "Left out: {} {classes} with a single item", thousands(single));
     }
     text
 }
@@ -206,7 +206,7 @@ fn learnt_from(calibration: &Calibration) -> String {
     match parts.source {
         Source::Base => format!("{classes} base classes, {items} items"),
         Source::Examples => format!("{items} examples of {classes} classes"),
-        Source::Prior => "other encoders: there was one example a class".to_owned(),
+        Source::Prior => "other encoders, as there was one example per class".to_owned(),
     }
 }
 

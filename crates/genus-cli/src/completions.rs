@@ -7,7 +7,7 @@ use crate::args::{Args, Arguments};
 use crate::failure::Failure;
 use crate::say::{self, Terminal};
 
-/// Print a completion script for a shell
+/// Print a shell completion script
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  genus completions bash > ~/.local/share/bash-completion/completions/genus\n  \

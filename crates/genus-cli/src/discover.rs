@@ -10,17 +10,17 @@ use genus_core::Source as LearntFrom;
 use crate::args::Arguments;
 use crate::args::shared::{ImageArgs, NextStepsArgs, OutputArgs, PrototypeArgs, SecondStepArgs, TableArgs, ranged};
 use crate::failure::Failure;
-use crate::output::{self, Target};
+use crate::output::{self, OutputTarget};
 use crate::progress::Bar;
 use crate::say::Terminal;
 use crate::{record, summary};
 
 /// Sort a pile into known classes and new categories
 ///
-/// The labelled examples come from one place and the pile from another (--support, --query), or both from one table in which
-/// rows without a label are the pile. A place is a folder of images (one folder a class for the examples), a manifest of
-/// images (a table with a column path, or a .txt with a path a line), or a feature file (.npy, .npz, .safetensors, .csv, .tsv,
-/// .jsonl, .parquet, .feather).
+/// The labelled examples (--support) and the pile (--query) are separate inputs, or one table in which the rows without a label
+/// are the pile. An input is a folder of images (for examples with one folder per class), a manifest of images (a table with a
+/// column path, or a .txt file with one path per line), or a feature file (.npy, .npz, .safetensors, .csv, .tsv, .jsonl,
+/// .parquet, .feather).
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "\
@@ -41,36 +41,36 @@ Examples:
   genus discover --support labelled/ --query photos/ --sort-into sorted --link hard
   genus discover --support labelled/ --query photos/ --out result --export label-studio
 
-With --out, DIR/report.html shows what was found: open it in a browser.
+With --out, open DIR/report.html in a browser to see the result.
 
-Output (CSV to the standard output, or DIR/assignments.* with --out):
+Output (CSV on standard output, or DIR/assignments.* with --out):
   id,category,kind,score,margin,probability,scene
-  kind         known, new, or unsure where the category is only the best guess
-  score        the cosine to the category's centre
-  margin       its lead over the next category
-  probability  how likely the item belongs there, where a calibration says so
-  scene        the same for copies, crops and frames of a burst; empty where nobody looked"
+  kind         known, new, or unsure if the category is only the best guess
+  score        cosine similarity to the category's centre
+  margin       lead of the score over the second-best category
+  probability  estimated probability that the item belongs to the category, if there is one
+  scene        a number shared by copies, crops and frames of a burst; empty if not determined"
 )]
 pub(crate) struct DiscoverArgs {
-    /// One table with labelled and unlabelled rows
+    /// A table with labelled and unlabelled rows
     #[arg(value_name = "TABLE", conflicts_with_all = ["support", "query"], required_unless_present_any = ["support", "query"])]
     table: Option<PathBuf>,
-    /// The labelled examples: a feature file, or images. One class is enough; without any, everything is new
+    /// The labelled examples: a feature file or images. One class is enough; without examples, everything is new
     #[arg(long, short, value_name = "FILE|DIR", requires = "query")]
     support: Option<PathBuf>,
-    /// The pile to sort: a feature file, or images
+    /// The pile to sort: a feature file or images
     #[arg(long, value_name = "FILE|DIR")]
     query: Option<PathBuf>,
-    /// The method and its parameters, as in shc:t=3; see `genus methods`
+    /// The method and its parameters, such as shc:t=3; see `genus methods`
     #[arg(long, short, default_value = "calibrated", value_name = "METHOD")]
     method: String,
-    /// What `genus calibrate` learnt from base classes; without it the examples say how far items of a class lie apart
+    /// A calibration made by `genus calibrate`; by default that of the encoder, or an estimate from the examples
     #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
     #[command(flatten)]
     prototypes: PrototypeArgs,
-    /// Cluster so many random queries and assign the rest to the nearest category; their content decides which, whatever their
-    /// order. By default this happens by itself, with 5,000, when there are more than 20,000 queries
+    /// Cluster a random subset of N queries and assign the rest to the nearest category. The choice depends on the content of
+    /// the queries, not their order. By default 5,000 if there are more than 20,000 queries
     #[arg(long, value_parser = ranged::<NonZeroUsize>("subset"), value_name = "N")]
     subset: Option<NonZeroUsize>,
     #[command(flatten)]
@@ -82,45 +82,44 @@ pub(crate) struct DiscoverArgs {
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
-    report: ReportArgs,
+    report: ReportColumnArgs,
     #[command(flatten)]
     next: NextStepsArgs,
 }
-/// The heading of the options for the report.
 const REPORT: &str = "Report (DIR/report.html, with --out)";
 
 #[derive(Debug, clap::Args)]
-struct ReportArgs {
-    /// Leave the report out
+struct ReportColumnArgs {
+    /// Do not write a report
     #[arg(long, help_heading = REPORT, requires = "out", conflicts_with_all = ["truth", "text"])]
     no_report: bool,
-    /// What the items really are: a table with the columns id and truth (or label), or a column of the pile; label for a folder
-    /// of images with one folder a class. The report then says how right the result is
+    /// The true labels: a table with the columns id and truth (or label), or a column of the pile; for a folder of images with
+    /// one folder per class, label. The report then shows the accuracy
     #[arg(long, value_name = "FILE|COLUMN", help_heading = REPORT, requires = "out")]
     truth: Option<String>,
-    /// What the items say: a table with the columns id and text, or a column of the pile
+    /// The texts of the items: a table with the columns id and text, or a column of the pile
     #[arg(long, value_name = "FILE|COLUMN", help_heading = REPORT, requires = "out")]
     text: Option<String>,
 }
 
-pub(crate) struct Discover {
+pub(crate) struct DiscoverCommand {
     inputs: Inputs,
     options: DiscoverOptions,
-    target: Target,
+    target: OutputTarget,
     /// What the report shows, where there is to be one.
-    report: Option<Shown>,
+    report: Option<ReportColumns>,
 }
 
 /// What a report shows beside what was found.
-struct Shown {
+struct ReportColumns {
     truth: Option<String>,
     text: Option<String>,
 }
 
 impl Arguments for DiscoverArgs {
-    type Options = Discover;
+    type Options = DiscoverCommand;
 
-    fn options(self, seed: u64) -> Result<Discover, Failure> {
+    fn options(self, seed: u64) -> Result<DiscoverCommand, Failure> {
         let inputs = match (self.table, self.support, self.query) {
             (Some(table), ..) => Inputs::Mixed(table.into()),
             (None, support, Some(query)) => Inputs::Separate {
@@ -156,11 +155,11 @@ impl Arguments for DiscoverArgs {
             images: self.images.options(),
             tables: self.tables.options(),
         };
-        let report = (!self.report.no_report).then_some(Shown {
+        let report = (!self.report.no_report).then_some(ReportColumns {
             truth: self.report.truth,
             text: self.report.text,
         });
-        Ok(Discover {
+        Ok(DiscoverCommand {
             inputs,
             options,
             target: self.output.target(self.next),
@@ -168,10 +167,10 @@ impl Arguments for DiscoverArgs {
         })
     }
 
-    fn run(discover: Discover, terminal: Terminal) -> Result<(), Failure> {
+    fn run(discover: DiscoverCommand, terminal: Terminal) -> Result<(), Failure> {
         let start = Instant::now();
         let progress = Bar::new(terminal);
-        let Discover {
+        let DiscoverCommand {
             inputs,
             options,
             target,
@@ -179,7 +178,7 @@ impl Arguments for DiscoverArgs {
         } = discover;
         let mut output = target.open(inputs.pile().path())?;
         let page = match report.filter(|_| output.folder().is_some()) {
-            Some(Shown { truth, text }) => {
+            Some(ReportColumns { truth, text }) => {
                 Some(Page::new(&inputs, &options.tables, truth.as_deref(), text.as_deref())?)
             }
             None => None,
@@ -197,11 +196,11 @@ impl Arguments for DiscoverArgs {
                 summary::text(&outcome.taxonomy, &outcome.counts, &how, start.elapsed())
             );
             if outcome.examples.is_empty() {
-                say!("There is no labelled example, so everything is new.");
+                say!("There are no labelled examples, so everything is new.");
             }
             let source = outcome.taxonomy.calibration().map(|calibration| calibration.source());
             if source == Some(LearntFrom::Prior) {
-                say!("More examples, or base classes (genus calibrate), make it surer.");
+                say!("More examples, or base classes (genus calibrate), would make the result more certain.");
             }
             if let Some(truth) = &saved.truth {
                 say!("{}", summary::truth(truth));

@@ -12,9 +12,9 @@ use crate::say::Terminal;
 
 /// Turn images into a feature file
 ///
-/// The images are those of a folder (with one folder a class, the folder is the label), of a manifest (.csv, .jsonl or .parquet
-/// with a column path and optional columns id and label), or of a list with a path a line (.txt, or - for the standard
-/// input). What was embedded before is not embedded again: after an interrupt the same command goes on where it stopped.
+/// The images come from a folder (with one folder per class, its name is the label), a manifest (.csv, .jsonl or .parquet with
+/// a column path and optional columns id and label), or a list with one path per line (.txt, or - for standard input). Images
+/// in the cache are not embedded again, so after an interrupt the same command resumes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -24,7 +24,7 @@ Examples:
   find . -name '*.jpg' | genus embed - -o found.parquet
   genus discover --support labelled.npz --query photos.npz")]
 pub(crate) struct EmbedArgs {
-    /// A folder, a manifest, or - for a list on the standard input
+    /// A folder, a manifest, or - for a list on standard input
     #[arg(value_name = "PATH")]
     images: PathBuf,
     /// The feature file: .parquet, .npz, .safetensors, .csv or .jsonl
@@ -36,7 +36,7 @@ pub(crate) struct EmbedArgs {
     options: ImageArgs,
 }
 
-pub(crate) struct Embed {
+pub(crate) struct EmbedCommand {
     images: PathBuf,
     out: PathBuf,
     options: ImageOptions,
@@ -44,10 +44,10 @@ pub(crate) struct Embed {
 }
 
 impl Arguments for EmbedArgs {
-    type Options = Embed;
+    type Options = EmbedCommand;
 
-    fn options(self, _seed: u64) -> Result<Embed, Failure> {
-        Ok(Embed {
+    fn options(self, _seed: u64) -> Result<EmbedCommand, Failure> {
+        Ok(EmbedCommand {
             images: self.images,
             out: self.out,
             options: self.options.options(),
@@ -55,7 +55,7 @@ impl Arguments for EmbedArgs {
         })
     }
 
-    fn run(embed: Embed, terminal: Terminal) -> Result<(), Failure> {
+    fn run(embed: EmbedCommand, terminal: Terminal) -> Result<(), Failure> {
         let progress = Bar::new(terminal);
         genus::embed(&embed.images, &embed.out, &embed.options, &embed.tables, &progress)?;
         Ok(())

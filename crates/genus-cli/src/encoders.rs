@@ -14,7 +14,7 @@ use crate::progress::Bar;
 use crate::say::{Terminal, print};
 use crate::summary;
 
-/// List the encoders, say what one is, or fetch its weights
+/// List encoders, show one, or download its weights
 #[derive(Debug, clap::Args)]
 #[command(
     subcommand_required = true,
@@ -29,35 +29,35 @@ pub(crate) struct EncodersArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EncodersCommand {
-    /// All encoders that have a name
+    /// List the named encoders
     ///
-    /// Parameters and the size of the download are counted from the networks. The speed is shown once it was measured.
+    /// Parameters and download sizes are computed from the network definitions. Speeds are shown once measured.
     #[command(
         after_help = "Examples:\n  genus encoders list\n  genus encoders list --measure\n  genus encoders list --json"
     )]
     List {
-        /// Measure first how fast the encoders at hand are on this machine: a few seconds each, and it is remembered
+        /// First measure the speed of the available encoders on this machine (a few seconds each; the result is cached)
         #[arg(long)]
         measure: bool,
-        /// Print all that is known as JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// What an encoder is, and its fingerprint when its weights are here
+    /// Show an encoder, with its fingerprint if its weights are available
     #[command(after_help = "Examples:\n  genus encoders info dinov2-small\n  \
                             genus encoders info vit:heads=6 --weights my_vit.pth")]
     Info {
-        /// The encoder, or the folder of a training
+        /// The encoder, or the folder of a training run
         #[arg(value_name = "ENCODER")]
         encoder: String,
         /// The encoder's weights, .safetensors or PyTorch
         #[arg(long, value_name = "FILE")]
         weights: Option<PathBuf>,
-        /// How precisely the network is computed
+        /// Precision of matrix products
         #[arg(long, value_name = "f32|bf16")]
         precision: Option<Precision>,
     },
-    /// Fetch the weights of an encoder from the Hugging Face hub, and say where they are
+    /// Download the weights of an encoder from the Hugging Face hub, and print their path
     #[command(after_help = "Examples:\n  genus encoders pull dino-vitb16\n\n\
                       HF_HOME, HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE are honoured.")]
     Pull {
@@ -97,10 +97,7 @@ impl Arguments for EncodersArgs {
 fn pull(encoder: &str, terminal: Terminal) -> Result<(), Failure> {
     let spec = EncoderSpec::parse(encoder)?;
     if spec.model.home == WeightsHome::Embedded {
-        return print(&format!(
-            "{} is inside of this program: nothing to fetch\n",
-            spec.model.name
-        ));
+        return print(&format!("{} is built in: nothing to download\n", spec.model.name));
     }
     let path = genus::fetch_weights(&spec, &Bar::new(terminal))?;
     print(&format!("{}\n", path.display()))
@@ -171,7 +168,7 @@ fn table(listed: &[ListedEncoder]) -> String {
         "features",
         "parameters",
         "download",
-        "at hand",
+        "available",
         "images/s",
         "good for",
     ]
@@ -209,12 +206,12 @@ fn table(listed: &[ListedEncoder]) -> String {
         text += cells.collect::<Vec<_>>().join("  ").trim_end();
         text += "\n";
     }
-    text += "\n`genus encoders pull NAME` fetches weights, --weights FILE takes your own.";
+    text += "\n`genus encoders pull NAME` downloads weights; --weights FILE uses your own.";
     if listed
         .iter()
         .any(|encoder| encoder.at_hand && encoder.images_per_second.is_none())
     {
-        text += " `genus encoders list --measure` measures how\nfast those at hand are on this machine.";
+        text += " `genus encoders list --measure` measures the\nspeed of available encoders on this machine.";
     }
     text + "\n"
 }

@@ -146,7 +146,7 @@ fn other_format(path: &Path) -> String {
     }
 }
 
-/// What errors call the standard input.
+/// What errors call standard input.
 const STANDARD_INPUT: &str = "the standard input";
 
 /// Which flag says which columns are what.
@@ -330,13 +330,15 @@ impl From<Error> for Failure {
             Error::Method(error) => error.clone().into(),
             Error::Discover(source) => mended(way_out(source)),
             Error::Task(TaskError::ZeroPrototype { .. }) => mended("; check its examples"),
-            Error::NoEffect { .. } => Failure::Usage(format!("{error}; leave it out: only `genus bench` learns so")),
+            Error::NoEffect { .. } => Failure::Usage(format!(
+                "{error}; leave it out; only `genus bench` learns from base classes here"
+            )),
             Error::CentreNorm { method } => Failure::Usage(format!(
-                "--centre-norm authors-columns is not for the method {method}, which judges by cosines; choose another as in \
+                "--centre-norm authors-columns is not for the method {method}, which uses cosine similarity; choose another as in \
                  --method shc"
             )),
             Error::NoUseForCalibration { method } => Failure::Usage(format!(
-                "the method {method} has no use for --calibration; leave it out, or use --method calibrated"
+                "the method {method} does not use --calibration; leave it out, or use --method calibrated"
             )),
             Error::CalibrationEncoder { .. } | Error::CalibrationDim { .. } => mended(" (`genus calibrate`)"),
             Error::CalibratedAlready { .. } => {
@@ -366,14 +368,12 @@ impl From<Error> for Failure {
             )),
             Error::Unreadable { .. } => mended(" (--strict)"),
             Error::NoWeights { .. } => Failure::Usage(format!("{error}; name a file with --weights")),
-            Error::WeightsGone { .. } => mended("; put it back, or say where it is with --weights or --encoder"),
-            Error::UnknownEncoder { .. } => {
-                mended("; name it with --encoder, and the file of its weights with --weights")
-            }
+            Error::WeightsGone { .. } => mended("; restore it, or give its path with --weights or --encoder"),
+            Error::UnknownEncoder { .. } => mended("; name it with --encoder, and its weights with --weights"),
             Error::NoCacheFolder => mended(", or use --no-cache"),
             Error::Folder { purpose, .. } => mended(match purpose {
-                Purpose::Results => "; name another with --out",
-                Purpose::Growth => "; name another with --grow",
+                Purpose::Results => "; choose another with --out",
+                Purpose::Growth => "; choose another with --grow",
             }),
             Error::ExportNeedsFolder { export } => Failure::Usage(format!(
                 "--export {export} needs {}",
@@ -418,7 +418,7 @@ impl From<Error> for Failure {
 }
 
 /// The way out where something is in the way of sorted files.
-const ANOTHER_FOLDER: &str = "; name another folder with --sort-into";
+const ANOTHER_FOLDER: &str = "; choose another folder with --sort-into";
 /// The way out where examples are no examples.
 const WITHOUT_EXAMPLES: &str = "to sort without examples, leave out --support";
 
@@ -441,7 +441,7 @@ impl From<TrainingError> for Failure {
             TrainingError::OtherSettings { .. } => "; choose another folder with --out",
             TrainingError::Begun { folder } => {
                 return Failure::failed(format!(
-                    "{error}; go on with it: genus train --resume {}",
+                    "{error}; resume it with: genus train --resume {}",
                     folder.display()
                 ));
             }

@@ -1,6 +1,6 @@
 //! The binary `genus`: arguments, progress, messages, exit codes.
 //!
-//! Data goes to the standard output, everything else to the standard error. Exit codes: 0 success, 1 failure, 2 wrong
+//! Data goes to standard output, everything else to standard error. Exit codes: 0 success, 1 failure, 2 wrong
 //! usage, 3 success but for files that were skipped, 130 interrupted, 143 terminated.
 
 #[macro_use]

@@ -1,4 +1,4 @@
-//! `genus man`: a manual page for every command, from the same definition as its help.
+//! `genus man`: a man page for every command, from the same definition as its help.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -12,11 +12,11 @@ use crate::args::{Args, Arguments};
 use crate::failure::Failure;
 use crate::say::Terminal;
 
-/// Write a manual page for every command
+/// Write man pages for all commands
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  genus man ~/.local/share/man/man1")]
 pub(crate) struct ManArgs {
-    /// The folder for the pages, which is made if need be
+    /// The folder for the pages; created if needed
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
@@ -55,7 +55,7 @@ fn write_pages(folder: &Path, terminal: Terminal) -> Result<(), Failure> {
     if !terminal.quiet {
         let first = folder.join("genus.1");
         say!(
-            "{pages} pages in {}; man -l {} shows the first",
+            "Wrote {pages} pages to {}; try man -l {}",
             folder.display(),
             first.display()
         );

@@ -11,14 +11,14 @@ use crate::failure::{Failure, printable};
 use crate::say::Terminal;
 
 /// Where results go.
-pub(crate) struct Target {
-    /// The folder; without one, the standard output.
+pub(crate) struct OutputTarget {
+    /// The folder; without one, standard output.
     pub(crate) folder: Option<PathBuf>,
     pub(crate) options: OutputOptions,
 }
 
-impl Target {
-    /// Opens the folder that was named, or the standard output.
+impl OutputTarget {
+    /// Opens the folder that was named, or standard output.
     pub(crate) fn open(self, pile: &Path) -> Result<Output, Failure> {
         let to = match self.folder {
             Some(folder) => Destination::Folder(folder),

@@ -1,4 +1,4 @@
-//! Progress on the standard error: a bar only when that is a terminal, and lines that stay.
+//! Progress on standard error: a bar only when that is a terminal, and lines that stay.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -105,7 +105,7 @@ impl Progress for Bar {
                 for (ending, &count) in *formats {
                     let ending = printable(ending);
                     self.say_always(&format!(
-                        "{} .{ending} {} left out: convert {} with magick mogrify -format jpg *.{ending} (ImageMagick)",
+                        "{} .{ending} {} skipped: convert {} with magick mogrify -format jpg *.{ending} (ImageMagick)",
                         thousands(count),
                         plural(count, "file was", "files were"),
                         plural(count, "it", "them"),
@@ -113,7 +113,7 @@ impl Progress for Bar {
                 }
             }
             &Note::DoubtfulExamples { images } => self.say(&format!(
-                "{} {} left out: a best guess is no example",
+                "{} {} left out: a best guess is not an example",
                 thousands(images),
                 plural(images, "image in unsure/ was", "images in unsure/ were")
             )),
@@ -130,11 +130,11 @@ impl Progress for Bar {
                 )));
             }
             &Note::OddLabel { label, examples } => self.say(&printable(&format!(
-                "{} {} of a class called \"{label}\"; if it means that the class is not known, say --unlabelled \"{label}\"",
+                "{} {} of a class called \"{label}\"; if that means an unknown class, use --unlabelled \"{label}\"",
                 thousands(examples),
                 plural(examples, "example is", "examples are")
             ))),
-            Note::NotRemembered(error) => self.say_always(&format!("these features are not remembered: {error}")),
+            Note::NotRemembered(error) => self.say_always(&format!("these features are not cached: {error}")),
             Note::DataSet { title, note } => self.say(&format!("{title}: {note}")),
             Note::TwoStep { items, subset } => self.say(&format!(
                 "{} items: clustering {} of them, assigning the rest",

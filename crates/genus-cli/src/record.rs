@@ -29,7 +29,7 @@ struct Record {
     seconds: BTreeMap<&'static str, f64>,
 }
 
-/// Where items went.
+/// Where the items were assigned.
 #[derive(Serialize)]
 struct ItemCounts {
     all: u64,

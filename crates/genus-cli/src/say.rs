@@ -1,4 +1,4 @@
-//! Words for people, on the standard error; and texts that were asked for, on the standard output.
+//! Words for people, on standard error; and texts that were asked for, on standard output.
 //!
 //! Where they cannot be written (a full disk, a reader who has left) nothing is said, and the work goes on: the usual macros would
 //! end the program.
@@ -26,7 +26,7 @@ pub(crate) struct Terminal {
     pub(crate) quiet: bool,
 }
 
-/// Prints text to the standard output, with its colours only where they are wanted.
+/// Prints text to standard output, with its colours only where they are wanted.
 pub(crate) fn print(text: &str) -> Result<(), crate::failure::Failure> {
     use std::io::Write as _;
     let mut out = anstream::stdout().lock();

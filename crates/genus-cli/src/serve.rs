@@ -13,10 +13,10 @@ use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::say::{self, Terminal};
 
-/// Serve a collection over HTTP: items in, decisions out, and a page to answer on
+/// Serve a collection over HTTP
 ///
-/// On this machine's own address (127.0.0.1) it needs no token, as long as the collection has none. On any other it does not start
-/// without one: `genus token create` makes it. docs/serve.md has the interface.
+/// On 127.0.0.1 no token is needed as long as the collection has none. On any other address the server refuses to start without
+/// one; `genus token create` makes one. docs/serve.md describes the API and the web page.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,21 +27,21 @@ pub(crate) struct ServeArgs {
     /// The folder of the collection
     #[arg(value_name = "COLLECTION")]
     folder: PathBuf,
-    /// Where to listen
+    /// The address to listen on
     #[arg(long, default_value = "127.0.0.1:7878", value_name = "ADDRESS")]
     address: SocketAddr,
-    /// A further name that the service is asked by, such as that of a proxy; may be given several times
+    /// An additional host name to accept, such as that of a proxy; can be given several times
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
-    /// Who the log says it was where nobody has a token; by default who is logged in
+    /// The author recorded in the log for requests without a token; by default the current user
     #[arg(long, value_name = "NAME")]
     author: Option<String>,
-    /// Requests of one client that are answered in a second
+    /// Maximum number of requests per second and client
     #[arg(long, default_value_t = 20_000, value_name = "N")]
     rate: u32,
 }
 
-/// Make, list and revoke tokens: who may use a collection that is served
+/// Create, list and revoke the access tokens of a collection
 #[derive(Debug, clap::Args)]
 #[command(
     subcommand_required = true,
@@ -56,16 +56,16 @@ pub(crate) struct TokenArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make a token and print it; it cannot be printed again
+    /// Create a token and print it; it is shown only once
     #[command(after_help = "Examples:\n  genus token create birds --name Anna --role label")]
     Create {
         /// The folder of the collection
         #[arg(value_name = "COLLECTION")]
         folder: PathBuf,
-        /// Whose it is; the log says so
+        /// The name of its owner, recorded in the log
         #[arg(long, value_name = "NAME")]
         name: String,
-        /// What its holder may do: read, label or admin
+        /// What it permits: read, label or admin
         #[arg(long, default_value = "label", value_name = "ROLE")]
         role: Role,
     },

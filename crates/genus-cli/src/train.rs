@@ -35,13 +35,13 @@ pub(crate) fn interrupt() -> bool {
         .is_ok()
 }
 
-/// Train an encoder on classes you know
+/// Fine-tune an encoder on labelled classes
 ///
-/// The images are those of a folder with one folder a class, or of a manifest with labels; with --split only its base classes
-/// are used. The last blocks of a network and a projection head learn, on episodes, to bring the images of a class together
-/// (supervised contrastive loss); with --objective ocd they learn, on batches of two views, to give them the same code of bits,
-/// which is the baseline OCD. Some base classes are held out, and how well they are sorted is said as it goes on. Ctrl-C
-/// finishes the step and saves; --resume goes on. The folder of the run is then an encoder: --encoder runs/birds.
+/// The images come from a folder with one folder per class, or a manifest with labels; with --split only its base classes are
+/// used. The last blocks of the network and a projection head are trained on episodes with a supervised contrastive loss; with
+/// --objective ocd they are trained on pairs of views to produce hash codes, for the baseline OCD. Some base classes are held
+/// out for validation. Ctrl-C finishes the step and saves a checkpoint; --resume continues. The folder of a finished run is an
+/// encoder: --encoder runs/birds.
 #[derive(Debug, clap::Args)]
 #[command(
     allow_negative_numbers = true,
@@ -58,60 +58,60 @@ Examples:
   genus discover --support labelled/ --query photos/ --encoder runs/birds"
 )]
 pub(crate) struct TrainArgs {
-    /// A folder with one folder a class, or a manifest with labels
+    /// A folder with one folder per class, or a manifest with labels
     #[arg(value_name = "IMAGES", required_unless_present_any = ["resume", "data"])]
     images: Option<PathBuf>,
-    /// A data set that has a name instead, as in cub200; see `genus bench data`
+    /// A data set by name instead, such as cub200; see `genus bench data`
     #[arg(long, value_name = "NAME", conflicts_with_all = ["images", "split"])]
     data: Option<String>,
     #[command(flatten)]
     data_root: DataRootArgs,
-    /// Which of the data set's images are taken
+    /// Which images of the data set to use
     #[arg(long = "images", id = "part", value_name = "train|test|all|paper", requires = "data")]
     part: Option<Images>,
     /// The folder of the run
     #[arg(long, short, value_name = "DIR", required_unless_present = "resume")]
     out: Option<PathBuf>,
-    /// Go on with the run of this folder, with its settings
+    /// Resume the run in this folder, with its settings
     #[arg(long, value_name = "DIR", conflicts_with_all = SETTINGS)]
     resume: Option<PathBuf>,
-    /// Class split, JSON {"base": [...], "novel": [...]}; only base classes are trained on
+    /// Class split, JSON {"base": [...], "novel": [...]}; only the base classes are used
     #[arg(long, value_name = "FILE")]
     split: Option<PathBuf>,
     #[command(flatten)]
     encoder: EncoderArgs,
-    /// Begin with random weights
+    /// Start with random weights
     #[arg(long, conflicts_with = "weights", help_heading = IMAGES)]
     from_scratch: bool,
-    /// What is learnt: features (contrast), or codes (ocd), whose head is then in hash.safetensors beside the encoder
+    /// The training objective: contrast (features), or ocd (hash codes; the head is written to hash.safetensors)
     #[arg(long, default_value = "contrast", value_name = "contrast|ocd")]
     objective: ObjectiveName,
-    /// How many of the last blocks are trained, or all; by default 2, 1 for ocd, and all from scratch. The authors' code trains 1
+    /// How many of the last blocks to train, or all. Default: 2; 1 for ocd; all with --from-scratch. The authors' code trains 1
     #[arg(long, value_name = "N|all")]
     blocks: Option<TrainedBlocks>,
-    /// What batch normalisations of trained blocks go by: the statistics they came with (fixed) or those of the batch; by default
-    /// fixed, and batch from scratch
+    /// Statistics of batch normalisation in trained blocks: those of the weights (fixed) or of each batch. Default: fixed;
+    /// batch with --from-scratch
     #[arg(long, value_name = "fixed|batch")]
     statistics: Option<StatisticsName>,
     #[command(flatten)]
     classes: ClassArgs,
-    /// Queries of a class; the authors' script uses 30
+    /// Queries per class; the authors' script uses 30
     #[arg(long, value_parser = ranged::<usize>("query"), default_value_t = 15, value_name = "Q")]
     query: usize,
-    /// Epochs, by default 50, and 100 for ocd; 0 gives the encoder as it is before training
+    /// Epochs. Default: 50; 100 for ocd. With 0 the encoder is written untrained
     #[arg(long, value_parser = ranged::<u64>("epochs"), value_name = "N")]
     epochs: Option<u64>,
-    /// Episodes of an epoch, each a step; by default 50
+    /// Episodes per epoch, each one step. Default: 50
     #[arg(long, value_parser = ranged::<u64>("episodes"), value_name = "N")]
     episodes: Option<u64>,
-    /// Take steps on so many images of all classes instead of on episodes, and an epoch for once through them; by default 128 for
-    /// ocd
+    /// Batch size, to train on batches of all classes instead of episodes; an epoch is then one pass over the images. Default
+    /// for ocd: 128
     #[arg(long, value_parser = ranged::<usize>("batch"), value_name = "N", conflicts_with = "episodes")]
     batch: Option<usize>,
-    /// Learning rate at the beginning
+    /// Initial learning rate
     #[arg(long, default_value_t = 0.01, value_name = "RATE")]
     lr: f64,
-    /// How the learning rate changes: cosine (to a thousandth), or constant as in the authors' code
+    /// Learning rate schedule: cosine (down to 1/1000), or constant as in the authors' code
     #[arg(long, default_value = "cosine", value_name = "cosine|constant")]
     schedule: ScheduleName,
     /// Momentum
@@ -123,31 +123,31 @@ pub(crate) struct TrainArgs {
     /// Temperature of the loss
     #[arg(long, default_value_t = 0.07, value_name = "T")]
     temperature: f64,
-    /// Views of every image in a step; by default 1, and 2 for ocd
+    /// Augmented views per image and step. Default: 1; 2 for ocd
     #[arg(long, value_parser = ranged::<usize>("views"), value_name = "N")]
     views: Option<usize>,
-    /// Do not mirror images: for letters, digits, signs
+    /// Do not flip images horizontally: for letters, digits, signs
     #[arg(long)]
     no_mirror: bool,
-    /// Length of the two layers inside of the head
+    /// Width of the head's two hidden layers
     #[arg(long, value_parser = ranged::<usize>("head-hidden"), default_value_t = 2048, value_name = "N")]
     head_hidden: usize,
-    /// Length of the head's last layer; 0 stops at the 256 values before it
+    /// Width of the head's last layer; with 0 the head ends at its bottleneck of 256
     #[arg(long, value_parser = ranged::<usize>("head-width"), default_value_t = 65_536, value_name = "N")]
     head_width: usize,
-    /// Bits of a code of ocd
+    /// Bits per code, for ocd
     #[arg(long, value_parser = ranged::<usize>("bits"), default_value_t = 12, value_name = "N")]
     bits: usize,
-    /// Run the frozen blocks once, on so many views of every image, and train on what they gave; 0 runs them in every step
+    /// Run the frozen blocks once, on this many views per image, and train on their output; 0 runs them in every step
     #[arg(long, value_parser = ranged::<usize>("cache-trunk"), default_value_t = 0, value_name = "VIEWS")]
     cache_trunk: usize,
-    /// Base classes that are held out for validation; by default as many as an episode needs, if twice as many are left
+    /// Number of base classes held out for validation; by default as many as an episode needs, if twice as many remain
     #[arg(long, value_parser = ranged::<usize>("validation-classes"), value_name = "N")]
     validation_classes: Option<usize>,
-    /// Episodes of a validation
+    /// Episodes per validation
     #[arg(long, value_parser = ranged::<std::num::NonZeroU64>("validation-episodes"), default_value = "200", value_name = "N")]
     validation_episodes: std::num::NonZeroU64,
-    /// Epochs from one validation to the next
+    /// Epochs between validations
     #[arg(long, value_parser = ranged::<u64>("validate-every"), default_value_t = 5, value_name = "N")]
     validate_every: u64,
 }
@@ -211,7 +211,7 @@ enum ScheduleName {
 }
 
 /// A training that goes on, or a new one.
-pub(crate) enum Train {
+pub(crate) enum TrainCommand {
     GoOn { folder: PathBuf },
     Begin { folder: PathBuf, run: Box<NewRun> },
 }
@@ -225,16 +225,16 @@ pub(crate) struct NewRun {
 }
 
 impl Arguments for TrainArgs {
-    type Options = Train;
+    type Options = TrainCommand;
 
-    fn options(self, seed: u64) -> Result<Train, Failure> {
+    fn options(self, seed: u64) -> Result<TrainCommand, Failure> {
         let (images, folder) = match (self.resume, self.images, self.out) {
-            (Some(folder), ..) => return Ok(Train::GoOn { folder }),
+            (Some(folder), ..) => return Ok(TrainCommand::GoOn { folder }),
             (None, Some(images), Some(folder)) => (images, folder),
             (None, None, Some(folder)) if self.data.is_some() => (self.data_root.path(), folder),
             _ => {
                 return Err(Failure::Usage(
-                    "name the images and the folder of the run (--out)".into(),
+                    "name the images and a folder for the run (--out)".into(),
                 ));
             }
         };
@@ -287,16 +287,16 @@ impl Arguments for TrainArgs {
                 ..usual
             },
         };
-        Ok(Train::Begin {
+        Ok(TrainCommand::Begin {
             folder,
             run: Box::new(run),
         })
     }
 
-    fn run(train: Train, terminal: Terminal) -> Result<(), Failure> {
+    fn run(train: TrainCommand, terminal: Terminal) -> Result<(), Failure> {
         match train {
-            Train::GoOn { folder } => run_in(None, &folder, terminal),
-            Train::Begin { folder, run } => run_in(Some(run.settings(terminal)?), &folder, terminal),
+            TrainCommand::GoOn { folder } => run_in(None, &folder, terminal),
+            TrainCommand::Begin { folder, run } => run_in(Some(run.settings(terminal)?), &folder, terminal),
         }
     }
 }
@@ -310,7 +310,7 @@ impl NewRun {
             (false, Some(weights)) => Some(weights),
             (false, None) if spec.model.home == WeightsHome::Own => {
                 return Err(Failure::Usage(format!(
-                    "the encoder `{}` has no weights of its own; name a file with --weights, or begin with random ones: \
+                    "the encoder `{}` has no weights of its own; name a file with --weights, or start with random ones: \
                      --from-scratch",
                     spec.model.name
                 )));
@@ -335,18 +335,18 @@ pub(crate) fn run_in(settings: Option<TrainingSettings>, folder: &Path, terminal
     let folder = folder.display();
     if !outcome.complete {
         return Err(Failure::Interrupted(format!(
-            "stopped after step {} of {}; go on with: genus train --resume {folder}",
+            "stopped after step {} of {}; resume with: genus train --resume {folder}",
             thousands(outcome.step),
             thousands(outcome.steps),
         )));
     }
     if !terminal.quiet {
-        say!("The encoder is in {folder}; use it as --encoder {folder}");
+        say!("The encoder is in {folder}; use it with --encoder {folder}");
         match outcome.calibrated {
             Some(classes) => {
-                say!("It is calibrated on {classes} classes, which `genus discover` makes use of")
+                say!("It is calibrated on {classes} classes; `genus discover` uses the calibration")
             }
-            None => say!("There are too few classes to calibrate it on"),
+            None => say!("There are too few classes to calibrate it"),
         }
     }
     Ok(())
@@ -357,7 +357,7 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// A training on the standard error: a live line on a terminal, and a line an epoch that stays.
+/// A training on standard error: a live line on a terminal, and a line an epoch that stays.
 struct TrainingScreen {
     quiet: bool,
     bar: ProgressBar,
@@ -486,7 +486,7 @@ impl Watcher for TrainingScreen {
         if (mean - step.chance).abs() < 0.002 * step.chance && !self.collapsed {
             self.collapsed = true;
             self.say(
-                "           This is the loss of chance: all images look alike to the network. A lower --lr may help.",
+                "           This is the loss of random guessing: the network does not tell images apart. A lower --lr may help.",
             );
         }
     }

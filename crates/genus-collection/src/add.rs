@@ -41,7 +41,7 @@ pub struct AddOptions {
 
 /// What became of items that came in.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Added {
+pub struct AddOutcome {
     /// How many are new.
     pub new: u64,
     /// How many were there before.
@@ -64,7 +64,7 @@ pub struct Added {
 }
 
 /// An item that is to come in.
-pub(crate) struct Coming<'a> {
+pub(crate) struct IncomingItem<'a> {
     pub(crate) key: Key,
     pub(crate) name: &'a str,
     pub(crate) path: Option<&'a Path>,
@@ -79,7 +79,7 @@ impl Collection {
         source: impl Into<Source>,
         options: &AddOptions,
         progress: &dyn Progress,
-    ) -> Result<Added, Error> {
+    ) -> Result<AddOutcome, Error> {
         let source = source.into();
         let named = source.path().to_owned();
         let folder = self.folder().to_owned();
@@ -95,7 +95,7 @@ impl Collection {
             }
             _ => None,
         };
-        let mut added = Added::default();
+        let mut added = AddOutcome::default();
         let mut keys = BTreeMap::new();
         let rows = match images {
             None => embedder.items(source, &options.tables, options.labelled)?,
@@ -143,7 +143,7 @@ impl Collection {
             if origin.images.is_none()
                 && let Some(used) = &used
             {
-                store.set_meta("images", &serde_json::to_string(used).unwrap_or_default())?;
+                store.set_encoder(used)?;
             }
             self.take_in(store, &rows, &keys, header.dim, &named, options, &mut added, progress)
         });
@@ -153,7 +153,7 @@ impl Collection {
         self.finish_add(added)
     }
 
-    fn finish_add(&self, mut added: Added) -> Result<Added, Error> {
+    fn finish_add(&self, mut added: AddOutcome) -> Result<AddOutcome, Error> {
         let status = self.status()?;
         added.waiting = status.waiting;
         added.refresh_advised = status.refresh_advised;
@@ -166,7 +166,7 @@ impl Collection {
         list: ImageList,
         options: &AddOptions,
         keys: &mut BTreeMap<String, (Key, PathBuf)>,
-        added: &mut Added,
+        added: &mut AddOutcome,
         progress: &dyn Progress,
     ) -> Result<ImageList, Error> {
         progress.start("looking for new images", Length::Steps(list.items.len() as u64));
@@ -231,7 +231,7 @@ impl Collection {
         dim: usize,
         source: &Path,
         options: &AddOptions,
-        added: &mut Added,
+        added: &mut AddOutcome,
         progress: &dyn Progress,
     ) -> Result<(), Error> {
         let groups = Groups::read(store)?;
@@ -253,7 +253,7 @@ impl Collection {
                         Some((key, path)) => (*key, Some(path.as_path())),
                         None => (key_of_row(id, features.row(at)), None),
                     };
-                    coming.push(Coming {
+                    coming.push(IncomingItem {
                         key,
                         name: id,
                         path,
@@ -337,7 +337,7 @@ impl Collection {
         model: &Model,
         dim: usize,
         fresh: &[ItemId],
-        added: &mut Added,
+        added: &mut AddOutcome,
     ) -> Result<(), Error> {
         if fresh.is_empty() {
             return Ok(());
@@ -377,10 +377,10 @@ pub(crate) fn take_block(
     store: &Store,
     draft: &mut Draft<Store>,
     model: Option<&mut Model>,
-    coming: &[Coming],
+    coming: &[IncomingItem],
     features: &Features,
     seen: &mut HashSet<Key>,
-    added: &mut Added,
+    added: &mut AddOutcome,
     fresh: &mut Vec<ItemId>,
 ) -> Result<(), Error> {
     // The row, the item, and whether it was here before.

@@ -19,7 +19,7 @@ use crate::model::{Action, Entry, GroupId, ItemId};
 const LARGEST: u64 = 1 << 30;
 /// Names of items that are listed when they are not found.
 const LISTED: usize = 10;
-/// What stands for items that belong nowhere.
+/// What stands for items that belong to no class.
 const NOISE: &str = "noise";
 
 /// Corrections, before they are made.
@@ -29,7 +29,7 @@ pub struct Corrections {
     pub actions: Vec<Action>,
     /// Rows or files that say what is so already.
     pub unchanged: u64,
-    /// Rows or files that are of no item here.
+    /// Rows or files that match no item here.
     pub unknown: u64,
     /// Some of these.
     pub unknown_names: Vec<String>,

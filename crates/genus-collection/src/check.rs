@@ -25,7 +25,7 @@ pub struct FileProblem {
 
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Checked {
+pub struct CheckOutcome {
     /// How many items were looked at.
     pub items: u64,
     /// What is wrong with the database, in words; empty when all is well.
@@ -36,7 +36,7 @@ pub struct Checked {
     pub missing_files: Vec<FileProblem>,
 }
 
-impl Checked {
+impl CheckOutcome {
     /// Whether the collection is sound. A photograph that has moved is no fault of it.
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
@@ -45,11 +45,11 @@ impl Checked {
 
 impl Collection {
     /// Looks at everything: the file, that its tables are what the log adds up to, features, and whether photographs are there.
-    pub fn check(&self) -> Result<Checked, Error> {
+    pub fn check(&self) -> Result<CheckOutcome, Error> {
         self.store.snapshot(|store| {
-            let mut checked = Checked {
+            let mut checked = CheckOutcome {
                 problems: store.check_integrity()?,
-                ..Checked::default()
+                ..CheckOutcome::default()
             };
             if !checked.problems.is_empty() {
                 return Ok(checked);
@@ -88,7 +88,7 @@ impl Collection {
 
 /// What compacting came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Compacted {
+pub struct CompactOutcome {
     /// The size of the file before, in bytes.
     pub before: u64,
     /// And after.
@@ -99,7 +99,7 @@ pub struct Compacted {
 
 impl Collection {
     /// Gives back the room of what is no longer used. Items whose addition was undone, and cannot be redone, go with it.
-    pub fn compact(&mut self) -> Result<Compacted, Error> {
+    pub fn compact(&mut self) -> Result<CompactOutcome, Error> {
         let size = || std::fs::metadata(self.store.path()).map_or(0, |found| found.len());
         self.store.checkpoint()?;
         let before = size();
@@ -111,7 +111,7 @@ impl Collection {
             }
         })?;
         self.store.vacuum()?;
-        Ok(Compacted {
+        Ok(CompactOutcome {
             before,
             after: size(),
             forgotten,

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::model::{Action, Entry, EntryId, Group, GroupId, ItemId, Place, Placed};
+use crate::model::{Action, Entry, EntryId, Group, GroupId, ItemId, Place, PlacedItem};
 use crate::rules::{Changes, Draft, Refusal, View};
 use crate::store::{NewEntry, Store, StoredItem, Tallies, Which, tally_of};
 
@@ -116,7 +116,7 @@ pub(crate) struct Shown<'a> {
 }
 
 impl ItemState {
-    /// Where the item is shown; nowhere if it belongs nowhere. What a person said is certain.
+    /// Where the item is shown; nowhere if it belongs to no class. What a person said is certain.
     pub(crate) fn shown(&self) -> Option<Shown<'_>> {
         match self {
             ItemState::In {
@@ -159,7 +159,7 @@ pub struct Status {
     pub in_new: u64,
     /// Those that wait.
     pub waiting: u64,
-    /// Those that belong nowhere.
+    /// Those that belong to no class.
     pub noise: u64,
     /// Those that a person put somewhere or confirmed there.
     pub confirmed: u64,
@@ -167,7 +167,7 @@ pub struct Status {
     pub named_groups: u64,
     /// Groups without.
     pub new_groups: u64,
-    /// Features an item.
+    /// Features per item.
     pub dim: Option<usize>,
     /// What made the features.
     pub encoder: Option<String>,
@@ -190,7 +190,7 @@ pub struct Preview {
     pub confirmed: u64,
     /// How many are out of their group.
     pub released: u64,
-    /// How many belong nowhere.
+    /// How many belong to no class.
     pub noise: u64,
     /// The names of new groups.
     pub new_groups: Vec<String>,
@@ -331,7 +331,7 @@ impl Collection {
                 store.set_meta("encoder", encoder)?;
             }
             if let Some(images) = &origin.images {
-                store.set_meta("images", &serde_json::to_string(images).unwrap_or_default())?;
+                store.set_encoder(images)?;
             }
             let mut groups = Vec::new();
             let entry = self.write("take-over", |draft| {
@@ -357,7 +357,7 @@ impl Collection {
         })
     }
 
-    /// The seed of what is random.
+    /// The random seed.
     pub(crate) fn seed(&self) -> Result<u64, Error> {
         Ok(self.store.meta("seed")?.and_then(|text| text.parse().ok()).unwrap_or(0))
     }
@@ -592,7 +592,7 @@ impl Groups {
     }
 
     /// Whether an item stays where it is because of what was said of its group.
-    pub(crate) fn is_bound(&self, placed: &Placed) -> bool {
+    pub(crate) fn is_bound(&self, placed: &PlacedItem) -> bool {
         let sealed = placed.place.group().and_then(|group| self.all.get(&group)?.sealed);
         sealed.is_some_and(|sealed| placed.since <= sealed)
     }
@@ -666,7 +666,7 @@ pub enum Items {
     Waiting,
     /// Those that wait with a group as the best guess.
     GuessedFor(GroupId),
-    /// Those that belong nowhere.
+    /// Those that belong to no class.
     Noise,
 }
 

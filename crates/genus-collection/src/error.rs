@@ -25,14 +25,14 @@ pub enum Error {
         path: PathBuf,
     },
     /// There is one already.
-    #[error("{} is a collection already", path.display())]
+    #[error("{} is already a collection", path.display())]
     Exists {
         /// The folder.
         path: PathBuf,
     },
     /// A later release made it.
     #[error(
-        "{} was made by a later release of Genus (its schema is {found}, this one knows {known}); use that release",
+        "{} was made by a newer release of Genus (its schema is {found}, this one knows {known}); use that release",
         path.display()
     )]
     Newer {

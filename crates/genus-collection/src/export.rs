@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use genus::Progress;
 use genus_core::{Features, Kind, Score, Taxonomy, TaxonomyEntry};
 use genus_data::{
-    AssignmentWriter, Export, Exported, FeatureWriter, Format, LinkKind, SortedItem, Sorting, write_taxonomy,
+    AssignmentWriter, Export, ExportFiles, FeatureWriter, Format, LinkKind, SortedItem, Sorting, write_taxonomy,
 };
 use genus_files::AtomicFile;
 use serde::Serialize;
@@ -21,15 +21,15 @@ use crate::store::{self, Store};
 pub struct ExportOptions {
     /// The format of the assignments.
     pub format: Format,
-    /// Whether names that a spreadsheet would take for a formula are marked in CSV.
+    /// Whether CSV cells that a spreadsheet would take for a formula get an apostrophe.
     pub spreadsheet: bool,
     /// Whether features are written, too, as `features.parquet`.
     pub features: bool,
     /// Sort the photographs into this folder, one folder a group.
     pub sort_into: Option<PathBuf>,
-    /// What a sorted file is.
+    /// Whether sorted files are links or copies.
     pub link: LinkKind,
-    /// The programs that files are written for.
+    /// The programs to write files for.
     pub exports: Vec<Export>,
 }
 
@@ -40,7 +40,7 @@ pub struct ExportOutcome {
     pub folder: PathBuf,
     /// Rows of the assignments.
     pub items: u64,
-    /// Items that belong nowhere and were left out.
+    /// Items that belong to no class and were left out.
     pub noise: u64,
     /// Photographs that were sorted into folders.
     pub sorted: u64,
@@ -135,9 +135,9 @@ impl Collection {
             for export in &options.exports {
                 let made_by = format!("genus {}", env!("CARGO_PKG_VERSION"));
                 let exported = match (export, &sorting) {
-                    (Export::LabelStudio, _) => Exported::label_studio(folder, &files, &made_by)?,
-                    (Export::FiftyOne, _) => Exported::fiftyone(folder, &files)?,
-                    (Export::ImageFolder, Some(sorting)) => Exported::imagefolder(sorting, &files)?,
+                    (Export::LabelStudio, _) => ExportFiles::label_studio(folder, &files, &made_by)?,
+                    (Export::FiftyOne, _) => ExportFiles::fiftyone(folder, &files)?,
+                    (Export::ImageFolder, Some(sorting)) => ExportFiles::imagefolder(sorting, &files)?,
                     (Export::ImageFolder, None) => {
                         return Err(genus::Error::ExportNeedsFolder { export: *export }.into());
                     }
@@ -151,7 +151,7 @@ impl Collection {
         Ok(outcome)
     }
 
-    /// Hands on every item, as a row of the assignments unless it belongs nowhere, with its features.
+    /// Hands on every item, as a row of the assignments unless it belongs to no class, with its features.
     fn for_each_sorted(
         &self,
         store: &Store,

@@ -11,7 +11,7 @@ use genus_core::{Features, Stream};
 use genus_data::same_encoder;
 use serde_json::json;
 
-use crate::add::{Added, Coming, REVIEWED, key_of_bytes, key_of_row, rounded, take_block};
+use crate::add::{AddOutcome, IncomingItem, REVIEWED, key_of_bytes, key_of_row, rounded, take_block};
 use crate::collection::{Collection, Groups, ItemInfo, LEFT_WAITING};
 use crate::error::Error;
 use crate::knowledge::Model;
@@ -65,7 +65,7 @@ pub struct Decision {
 /// Why an item was not taken in.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unfit {
+pub enum ItemError {
     /// Another number of features.
     #[error("\"{name}\" has {found} features, and the items of the collection have {dim}")]
     Dim {
@@ -76,7 +76,7 @@ pub enum Unfit {
         /// That of the collection.
         dim: usize,
     },
-    /// A feature that is no number, or nothing but zeros.
+    /// A feature that is not a number, or nothing but zeros.
     #[error("\"{name}\": {problem}")]
     Features {
         /// The item.
@@ -89,11 +89,11 @@ pub enum Unfit {
 /// Items that wait and have found each other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Review {
-    found: Vec<(ItemId, Joins, Option<f32>)>,
+    found: Vec<(ItemId, JoinTarget, Option<f32>)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Joins {
+pub(crate) enum JoinTarget {
     Group(GroupId),
     /// A new group, by a number that its items share.
     New(usize),
@@ -152,7 +152,7 @@ impl Collection {
         &mut self,
         arrivals: &[Arrival],
         encoder: Option<&LiveEncoder>,
-    ) -> Result<Vec<Result<Decision, Unfit>>, Error> {
+    ) -> Result<Vec<Result<Decision, ItemError>>, Error> {
         let head = self.last_entry()?;
         let mut live = self.live.take().filter(|live| live.at == head);
         let this = &*self;
@@ -175,7 +175,7 @@ impl Collection {
             {
                 this.note_encoder(store, encoder)?;
             }
-            let mut decided: Vec<Option<Result<Decision, Unfit>>> = Vec::with_capacity(arrivals.len());
+            let mut decided: Vec<Option<Result<Decision, ItemError>>> = Vec::with_capacity(arrivals.len());
             let (mut fit, mut values) = (Vec::new(), Vec::new());
             for arrival in arrivals {
                 match sound(arrival, dim) {
@@ -215,7 +215,7 @@ impl Collection {
             store.set_meta("encoder", encoder.fingerprint())?;
         }
         if origin.images.is_none() {
-            store.set_meta("images", &serde_json::to_string(encoder.record()).unwrap_or_default())?;
+            store.set_encoder(encoder.record())?;
         }
         Ok(())
     }
@@ -228,10 +228,10 @@ impl Collection {
         features: &Features,
     ) -> Result<Vec<Decision>, Error> {
         let cosines = live.model.as_ref().map(|model| model.cosines(features));
-        let coming: Vec<Coming> = arrivals
+        let coming: Vec<IncomingItem> = arrivals
             .iter()
             .enumerate()
-            .map(|(at, arrival)| Coming {
+            .map(|(at, arrival)| IncomingItem {
                 key: match &arrival.image {
                     Some(image) => image.key,
                     None => key_of_row(&arrival.name, features.row(at)),
@@ -241,7 +241,7 @@ impl Collection {
                 label: None,
             })
             .collect();
-        let mut added = Added::default();
+        let mut added = AddOutcome::default();
         let mut fresh = Vec::new();
         let mut placed = Vec::with_capacity(coming.len());
         let entry = self.write_as("add", false, |draft| {
@@ -331,8 +331,8 @@ impl Collection {
             for &(item, joins, probability) in &review.found {
                 let waits = matches!(draft.place(item)?, Some(placed) if matches!(placed.place, Place::Waiting { .. }));
                 let there = match joins {
-                    Joins::Group(group) => draft.resolve(group)? == Some(group),
-                    Joins::New(_) => true,
+                    JoinTarget::Group(group) => draft.resolve(group)? == Some(group),
+                    JoinTarget::New(_) => true,
                 };
                 if waits && there {
                     sure.push((item, joins, probability));
@@ -368,10 +368,10 @@ impl Live {
 }
 
 /// Whether an item can be taken in.
-fn sound(arrival: &Arrival, dim: usize) -> Result<(), Unfit> {
+fn sound(arrival: &Arrival, dim: usize) -> Result<(), ItemError> {
     let name = || arrival.name.clone();
     let found = arrival.features.len();
-    let problem = |problem: &str| Unfit::Features {
+    let problem = |problem: &str| ItemError::Features {
         name: name(),
         problem: problem.to_owned(),
     };
@@ -379,7 +379,7 @@ fn sound(arrival: &Arrival, dim: usize) -> Result<(), Unfit> {
         return Err(problem("it has no features"));
     }
     if found != dim {
-        return Err(Unfit::Dim {
+        return Err(ItemError::Dim {
             name: name(),
             found,
             dim,
@@ -400,7 +400,7 @@ pub(crate) fn find_each_other(
     model: &Model,
     dim: usize,
     waiting: &[ItemId],
-) -> Result<Vec<(ItemId, Joins, Option<f32>)>, Error> {
+) -> Result<Vec<(ItemId, JoinTarget, Option<f32>)>, Error> {
     if waiting.is_empty() {
         return Ok(Vec::new());
     }
@@ -411,8 +411,8 @@ pub(crate) fn find_each_other(
         .with_waiting(&features)?;
     let settled = stream.review().into_iter().map(|(number, assignment)| {
         let joins = match model.groups.get(assignment.category) {
-            Some(&group) => Joins::Group(group),
-            None => Joins::New(assignment.category),
+            Some(&group) => JoinTarget::Group(group),
+            None => JoinTarget::New(assignment.category),
         };
         (waiting[number as usize], joins, assignment.score.probability)
     });
@@ -422,14 +422,14 @@ pub(crate) fn find_each_other(
 /// Puts items that wait where they belong: who was put, and the names of the groups that are new.
 pub(crate) fn settle_in(
     draft: &mut Draft<Store>,
-    found: &[(ItemId, Joins, Option<f32>)],
+    found: &[(ItemId, JoinTarget, Option<f32>)],
 ) -> Result<(Vec<ItemId>, Vec<String>), Error> {
     let mut born: BTreeMap<usize, GroupId> = BTreeMap::new();
     let mut settled = Vec::new();
     for &(item, joins, probability) in found {
         let group = match joins {
-            Joins::Group(group) => group,
-            Joins::New(number) => match born.get(&number) {
+            JoinTarget::Group(group) => group,
+            JoinTarget::New(number) => match born.get(&number) {
                 Some(&group) => group,
                 None => {
                     let group = draft.new_group(None)?;

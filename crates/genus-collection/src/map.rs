@@ -8,7 +8,7 @@ use genus_core::projection::Projection;
 use crate::collection::{Collection, Groups};
 use crate::error::Error;
 use crate::knowledge::{BLOCK, spread};
-use crate::model::{GroupId, ItemId, Place, Placed};
+use crate::model::{GroupId, ItemId, Place, PlacedItem};
 use crate::store::Store;
 
 /// Items that are laid out by how they lie to each other; the others go beside the nearest of these.
@@ -42,7 +42,7 @@ impl Collection {
         self.store.snapshot(|store| {
             let groups = Groups::read(store)?;
             let all = store.places()?;
-            let shown = |placed: &Placed| match placed.place {
+            let shown = |placed: &PlacedItem| match placed.place {
                 Place::In { group, .. } => groups.resolve(group),
                 Place::Waiting { guess, .. } => guess.and_then(|guess| groups.resolve(guess)),
                 Place::Noise => None,

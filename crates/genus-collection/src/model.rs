@@ -80,7 +80,7 @@ impl Place {
 
 /// Where an item is, and which entry of the log put it there.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Placed {
+pub struct PlacedItem {
     /// Where it is.
     pub place: Place,
     /// Since when.
@@ -190,7 +190,7 @@ pub enum Action {
         /// The items.
         items: Vec<ItemId>,
     },
-    /// Says that items belong nowhere.
+    /// Says that items belong to no class.
     Noise {
         /// The items.
         items: Vec<ItemId>,

@@ -70,7 +70,7 @@ impl fmt::Display for Cursor {
 
 /// A text that is no cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this is no cursor of a page of items")]
+#[error("not a valid cursor of a page of items")]
 pub struct NoCursor;
 
 impl FromStr for Cursor {

@@ -15,7 +15,7 @@ use crate::collection::{Collection, Groups, LEFT_WAITING};
 use crate::error::Error;
 use crate::knowledge::{self, AT_ONCE, spread};
 use crate::levels::{self, Level};
-use crate::model::{Entry, Group, GroupId, ItemId, Place, Placed};
+use crate::model::{Entry, Group, GroupId, ItemId, Place, PlacedItem};
 use crate::split::parts_of;
 use crate::store::{Store, Which};
 
@@ -60,7 +60,7 @@ pub enum Fate {
 
 /// What came of refreshing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Refreshed {
+pub struct RefreshOutcome {
     /// How many items were sorted anew.
     pub sorted: u64,
     /// How many stayed because a person said so, or as examples of a group that stands.
@@ -77,7 +77,7 @@ pub struct Refreshed {
     pub entry: Option<Entry>,
 }
 
-impl Refreshed {
+impl RefreshOutcome {
     /// The names of new groups.
     pub(crate) fn born(&self) -> Vec<String> {
         let born = self.fates.iter().filter_map(|fate| match fate {
@@ -90,7 +90,7 @@ impl Refreshed {
 
 impl Collection {
     /// Sorts everything anew that no person has decided about.
-    pub fn refresh(&mut self, level: Level, progress: &dyn Progress) -> Result<Refreshed, Error> {
+    pub fn refresh(&mut self, level: Level, progress: &dyn Progress) -> Result<RefreshOutcome, Error> {
         self.store
             .transaction(|store| self.refresh_within(store, level, progress))
     }
@@ -100,13 +100,13 @@ impl Collection {
         store: &Store,
         level: Level,
         progress: &dyn Progress,
-    ) -> Result<Refreshed, Error> {
+    ) -> Result<RefreshOutcome, Error> {
         let dim = self.dim()?.ok_or(Error::Nothing)?;
         let groups = Groups::read(store)?;
-        let law = Law::read(store, &groups)?;
-        let mut refreshed = Refreshed {
+        let law = Decisions::read(store, &groups)?;
+        let mut refreshed = RefreshOutcome {
             fixed: law.fixed,
-            ..Refreshed::default()
+            ..RefreshOutcome::default()
         };
         if law.queries.is_empty() {
             refreshed.unchanged = groups.parts.len() as u64;
@@ -125,7 +125,7 @@ impl Collection {
         let classes: Vec<GroupId> = support
             .classes()
             .iter()
-            .map(|class| GroupId(class.parse().unwrap_or_default()))
+            .map(|class| GroupId(class.parse().expect("the classes are the numbers of groups")))
             .collect();
         let entries = found.taxonomy.entries();
         let target = |category: usize| match (entries[category].kind, classes.get(category)) {
@@ -367,9 +367,9 @@ enum Target {
 }
 
 /// What a person said, as far as sorting goes.
-struct Law {
+struct Decisions {
     /// The items that are to be sorted, with where they are.
-    queries: Vec<(ItemId, Placed)>,
+    queries: Vec<(ItemId, PlacedItem)>,
     /// The examples of every group that has any.
     examples: BTreeMap<GroupId, Vec<ItemId>>,
     /// How many items stay because a person said so.
@@ -381,9 +381,9 @@ struct Law {
     rejected: BTreeSet<ItemId>,
 }
 
-impl Law {
+impl Decisions {
     fn read(store: &Store, groups: &Groups) -> Result<Self, Error> {
-        let mut law = Law {
+        let mut law = Decisions {
             queries: Vec::new(),
             examples: BTreeMap::new(),
             fixed: 0,
@@ -396,7 +396,7 @@ impl Law {
         struct Members {
             said: Vec<ItemId>,
             bound: Vec<ItemId>,
-            free: Vec<(ItemId, Placed)>,
+            free: Vec<(ItemId, PlacedItem)>,
         }
         let mut members: BTreeMap<GroupId, Members> = BTreeMap::new();
         for (item, placed) in store.places()? {
@@ -436,7 +436,7 @@ impl Law {
                 // Of a group that was only named, those that are most typical stand for it.
                 let room = most - examples.len();
                 if examples.is_empty() && room > 0 {
-                    let sureness = |placed: &Placed| placed.place.probability().unwrap_or(1.0);
+                    let sureness = |placed: &PlacedItem| placed.place.probability().unwrap_or(1.0);
                     own.free
                         .sort_by(|a, b| sureness(&b.1).total_cmp(&sureness(&a.1)).then(a.0.cmp(&b.0)));
                     let typical = own.free.len().div_ceil(2).min(room);
@@ -496,7 +496,7 @@ impl Law {
 }
 
 /// Which cluster carries on which group: the one that most of the group's items are in, unless more of another's are.
-fn heirs(law: &Law, groups: &Groups, targets: &[(Target, bool, Option<f32>)]) -> BTreeMap<usize, GroupId> {
+fn heirs(law: &Decisions, groups: &Groups, targets: &[(Target, bool, Option<f32>)]) -> BTreeMap<usize, GroupId> {
     let mut overlap: BTreeMap<GroupId, BTreeMap<Target, u64>> = BTreeMap::new();
     for (&(_, placed), &(target, unsure, _)) in law.queries.iter().zip(targets) {
         let Some(group) = placed.place.group().and_then(|group| groups.resolve(group)) else {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use genus::{Counts, ImageOptions, Length, Progress, ReportSource, begin_page, describe, illustrate};
 use genus_core::{Assignment, Score, Stop, Support, Task};
 use genus_data::ImageItem;
-use genus_report::{Happening, Made};
+use genus_report::{HistoryEntry, Provenance};
 
 use crate::collection::{Collection, Groups, ItemInfo};
 use crate::error::Error;
@@ -111,7 +111,7 @@ impl Collection {
                 .folder()
                 .file_name()
                 .map_or_else(|| "collection".to_owned(), |name| name.to_string_lossy().into_owned());
-            report.made = Made {
+            report.made = Provenance {
                 method: "collection".to_owned(),
                 how: format!(
                     "a collection of {} items, {} of them confirmed by people; {} wait, {} are noise",
@@ -127,7 +127,7 @@ impl Collection {
                 .iter()
                 .map(|entry| {
                     let (when, what) = tell(entry);
-                    Happening {
+                    HistoryEntry {
                         when,
                         who: entry.author.clone(),
                         what,

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use thiserror::Error;
 
-use crate::model::{Action, EntryId, Group, GroupId, ItemId, Place, Placed};
+use crate::model::{Action, EntryId, Group, GroupId, ItemId, Place, PlacedItem};
 
 /// The longest name, in bytes.
 pub(crate) const LONGEST_NAME: usize = 1000;
@@ -27,7 +27,7 @@ pub(crate) trait View {
     fn merged_into(&self, id: GroupId) -> Result<Vec<GroupId>, Self::Error>;
     /// The group that stands by itself and is called this.
     fn called(&self, name: &str) -> Result<Option<GroupId>, Self::Error>;
-    fn place(&self, item: ItemId) -> Result<Option<Placed>, Self::Error>;
+    fn place(&self, item: ItemId) -> Result<Option<PlacedItem>, Self::Error>;
     /// The items whose place names this very group as the one that they are in.
     fn members(&self, group: GroupId) -> Result<Vec<ItemId>, Self::Error>;
     /// The groups that a person said an item is not of.
@@ -53,7 +53,7 @@ pub enum Refusal {
         item: ItemId,
     },
     /// A name without anything to see.
-    #[error("a name needs a letter at least")]
+    #[error("a name needs at least one letter")]
     EmptyName,
     /// A name that no list has room for.
     #[error("a name has at most {LONGEST_NAME} bytes, and this one has {bytes}")]
@@ -124,7 +124,7 @@ pub(crate) struct Change<T> {
 /// All that an entry of the log changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Changes {
-    pub(crate) items: BTreeMap<ItemId, Change<Option<Placed>>>,
+    pub(crate) items: BTreeMap<ItemId, Change<Option<PlacedItem>>>,
     pub(crate) groups: BTreeMap<GroupId, Change<Option<Group>>>,
     pub(crate) rejections: BTreeMap<(ItemId, GroupId), Change<bool>>,
 }
@@ -214,14 +214,14 @@ impl<'a, V: View> Draft<'a, V> {
         self.set_group(id, Some(group))
     }
 
-    pub(crate) fn place(&self, item: ItemId) -> Result<Option<Placed>, V::Error> {
+    pub(crate) fn place(&self, item: ItemId) -> Result<Option<PlacedItem>, V::Error> {
         match self.changes.items.get(&item) {
             Some(change) => Ok(change.after),
             None => self.base.place(item),
         }
     }
 
-    fn set_place(&mut self, item: ItemId, after: Option<Placed>) -> Result<(), V::Error> {
+    fn set_place(&mut self, item: ItemId, after: Option<PlacedItem>) -> Result<(), V::Error> {
         match self.changes.items.get_mut(&item) {
             Some(change) => change.after = after,
             None => {
@@ -235,25 +235,25 @@ impl<'a, V: View> Draft<'a, V> {
     /// Puts an item somewhere, where it is from now on; one that stays in its group has been there as long as before.
     pub(crate) fn put(&mut self, item: ItemId, place: Place) -> Result<(), V::Error> {
         let before = self.place(item)?;
-        let stays = |placed: &Placed| place.group().is_some() && placed.place.group() == place.group();
+        let stays = |placed: &PlacedItem| place.group().is_some() && placed.place.group() == place.group();
         let since = before.filter(stays).map_or(self.entry, |placed| placed.since);
-        self.set_place(item, Some(Placed { place, since }))
+        self.set_place(item, Some(PlacedItem { place, since }))
     }
 
     /// Puts an item somewhere that was nowhere before.
     pub(crate) fn put_new(&mut self, item: ItemId, place: Place) {
         let since = self.entry;
-        let after = Some(Placed { place, since });
+        let after = Some(PlacedItem { place, since });
         self.changes.items.insert(item, Change { before: None, after });
     }
 
     /// Puts an item somewhere, where it was seen to be before.
-    pub(crate) fn put_from(&mut self, item: ItemId, before: Placed, place: Place) {
+    pub(crate) fn put_from(&mut self, item: ItemId, before: PlacedItem, place: Place) {
         let stays = place.group().is_some() && before.place.group() == place.group();
         let since = if stays { before.since } else { self.entry };
         let change = Change {
             before: Some(before),
-            after: Some(Placed { place, since }),
+            after: Some(PlacedItem { place, since }),
         };
         self.changes.items.insert(item, change);
     }
@@ -359,7 +359,7 @@ impl<'a, V: View> Draft<'a, V> {
         }
     }
 
-    fn there(&self, item: ItemId) -> Result<Placed, V::Error> {
+    fn there(&self, item: ItemId) -> Result<PlacedItem, V::Error> {
         Ok(self.place(item)?.ok_or(Refusal::NoItem { item })?)
     }
 
@@ -505,7 +505,7 @@ impl<'a, V: View> Draft<'a, V> {
         // Who is not of one of them is not of what they are together, unless a person put him there.
         for &group in &tree {
             for item in self.rejected_from(group)? {
-                let Some(Placed {
+                let Some(PlacedItem {
                     place: Place::In { group: own, said, .. },
                     ..
                 }) = self.place(item)?
@@ -720,7 +720,7 @@ mod tests {
         fn called(&self, _: &str) -> Result<Option<GroupId>, Refusal> {
             Ok(None)
         }
-        fn place(&self, _: ItemId) -> Result<Option<Placed>, Refusal> {
+        fn place(&self, _: ItemId) -> Result<Option<PlacedItem>, Refusal> {
             Ok(None)
         }
         fn members(&self, _: GroupId) -> Result<Vec<ItemId>, Refusal> {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use genus_core::Features;
+use genus_data::EncoderRecord;
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use rusqlite::types::Value;
@@ -17,7 +18,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
 
 use crate::error::Error;
 use crate::live::Reply;
-use crate::model::{Entry, EntryId, Group, GroupId, ItemId, Place, Placed};
+use crate::model::{Entry, EntryId, Group, GroupId, ItemId, Place, PlacedItem};
 use crate::rules::{Change, Changes, Next, View};
 
 /// The file in a collection's folder.
@@ -183,7 +184,7 @@ pub(crate) struct StoredItem {
     pub(crate) name: String,
     pub(crate) path: Option<PathBuf>,
     pub(crate) scene: Option<i64>,
-    pub(crate) place: Option<Placed>,
+    pub(crate) place: Option<PlacedItem>,
 }
 
 /// The centre of a group as it is remembered.
@@ -471,6 +472,14 @@ impl Store {
         self.first("SELECT value FROM meta WHERE key = ?", [key], |row| row.get(0))
     }
 
+    /// Keeps how the encoder is found again. A path that is not Unicode cannot be kept; the fingerprint then finds the encoder.
+    pub(crate) fn set_encoder(&self, record: &EncoderRecord) -> Result<()> {
+        match serde_json::to_string(record) {
+            Ok(text) => self.set_meta("images", &text),
+            Err(_) => Ok(()),
+        }
+    }
+
     pub(crate) fn set_meta(&self, key: &str, value: &str) -> Result<()> {
         self.write("INSERT OR REPLACE INTO meta VALUES (?, ?)", [key, value])
     }
@@ -571,7 +580,7 @@ impl Store {
         let json = |group: &Option<Group>| {
             group
                 .as_ref()
-                .map(|group| serde_json::to_string(group).unwrap_or_default())
+                .map(|group| serde_json::to_string(group).expect("names and numbers are JSON"))
         };
         for (grp, change) in &changes.groups {
             self.write(
@@ -732,7 +741,7 @@ impl Store {
     }
 
     /// Where all items are, in the order of their numbers.
-    pub(crate) fn places(&self) -> Result<Vec<(ItemId, Placed)>> {
+    pub(crate) fn places(&self) -> Result<Vec<(ItemId, PlacedItem)>> {
         let rows = self.rows(
             "SELECT item, state, grp, probability, said, since FROM place ORDER BY item",
             [],
@@ -920,8 +929,8 @@ struct Cells {
 }
 
 impl Cells {
-    fn of(placed: Option<Placed>) -> Self {
-        let Some(Placed { place, since }) = placed else {
+    fn of(placed: Option<PlacedItem>) -> Self {
+        let Some(PlacedItem { place, since }) = placed else {
             return Self::default();
         };
         let (state, grp) = match place {
@@ -949,7 +958,7 @@ impl Cells {
     }
 
     /// The place; nothing when it makes no sense.
-    fn placed(self) -> Option<Option<Placed>> {
+    fn placed(self) -> Option<Option<PlacedItem>> {
         let Some(state) = self.state else { return Some(None) };
         let probability = self.probability;
         let place = match (state, self.grp.map(GroupId)) {
@@ -963,7 +972,7 @@ impl Cells {
             _ => return None,
         };
         let since = EntryId(self.since?);
-        Some(Some(Placed { place, since }))
+        Some(Some(PlacedItem { place, since }))
     }
 }
 
@@ -992,7 +1001,7 @@ impl View for Store {
         )
     }
 
-    fn place(&self, item: ItemId) -> Result<Option<Placed>> {
+    fn place(&self, item: ItemId) -> Result<Option<PlacedItem>> {
         let cells = self.first(
             "SELECT state, grp, probability, said, since FROM place WHERE item = ?",
             [item.0],
@@ -1475,7 +1484,7 @@ fn path_of(bytes: Vec<u8>) -> PathBuf {
 
 /// Reads what can still be read of a damaged database, table by table, row by row: `each` gets the item and, where they are
 /// there, the names of its group.
-pub(crate) fn salvage(store: &Store) -> (Vec<Salvaged>, u64) {
+pub(crate) fn salvage(store: &Store) -> (Vec<SalvagedItem>, u64) {
     let mut lost = 0;
     let most = [
         "SELECT max(id) FROM item",
@@ -1518,7 +1527,7 @@ pub(crate) fn salvage(store: &Store) -> (Vec<Salvaged>, u64) {
             _ => {}
         }
         let (grp, state) = (integer(grp), integer(state));
-        found.push(Salvaged {
+        found.push(SalvagedItem {
             id: ItemId(id),
             name: name.ok().and_then(text),
             path: path.and_then(|value| match value {
@@ -1551,7 +1560,7 @@ fn integer(value: rusqlite::Result<Value>) -> Option<i64> {
 }
 
 /// What is left of an item.
-pub(crate) struct Salvaged {
+pub(crate) struct SalvagedItem {
     pub(crate) id: ItemId,
     pub(crate) name: Option<String>,
     pub(crate) path: Option<PathBuf>,
@@ -1560,7 +1569,7 @@ pub(crate) struct Salvaged {
     pub(crate) features: Option<Vec<f16>>,
 }
 
-impl Salvaged {
+impl SalvagedItem {
     /// Whether it is known to be in its group, and not only guessed.
     pub(crate) fn is_in_group(&self) -> bool {
         self.state == Some(IN)

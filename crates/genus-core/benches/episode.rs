@@ -1,4 +1,4 @@
-//! One episode of the paper's shape, 5-way 5-shot 5-new with 15 queries a class, at 768 features.
+//! One episode of the paper's shape, 5-way 5-shot 5-new with 15 queries per class, at 768 features.
 
 use std::hint::black_box;
 

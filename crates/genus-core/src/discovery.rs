@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::calibration::{Calibration, Fitting, Points, Sorted};
+use crate::calibration::{Calibration, ClusteredPoints, Fitting, Points};
 use crate::features::{Features, norm, scale_to_unit};
 use crate::scenes::{QueryScenes, Scenes};
 use crate::task::{Task, class_means};
@@ -67,7 +67,7 @@ pub struct Score {
     pub margin: f32,
     /// How likely the item belongs there, where a [`Calibration`] says so.
     pub probability: Option<f32>,
-    /// Whether that is so little that the item may belong nowhere; its category is then the best guess.
+    /// Whether the probability is so low that the category is only the best guess.
     pub unsure: bool,
 }
 
@@ -238,7 +238,7 @@ impl Discovery {
     /// members go where it goes. `neighbours` says how many of them were looked at where communities were found.
     pub(crate) fn from_sorted(
         points: &Points,
-        sorted: Sorted,
+        sorted: ClusteredPoints,
         calibration: Arc<Calibration>,
         queries: QueryScenes,
         neighbours: Option<usize>,
@@ -258,7 +258,7 @@ impl Discovery {
                 }
             })
             .collect();
-        let sorted = Sorted {
+        let sorted = ClusteredPoints {
             clusters: of_point,
             count: sorted.count,
         };

@@ -60,7 +60,7 @@ impl fmt::Display for Shape {
 pub struct Pile {
     /// Few queries of some classes and many of others, instead of as many of every class.
     pub tail: Option<Tail>,
-    /// Queries that belong nowhere: each is the only one of its class.
+    /// Outlier queries: each is the only one of its class.
     pub outliers: usize,
 }
 
@@ -215,7 +215,7 @@ impl Half {
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum EpisodeError {
-    /// A number outside of its range.
+    /// A number outside its range.
     #[error("a class has {0} items")]
     Range(#[from] RangeError),
     /// Fewer classes than an episode needs.

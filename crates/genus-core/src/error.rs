@@ -81,7 +81,7 @@ pub enum TaskError {
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum DiscoverError {
-    /// A method that goes by known classes was given fewer than it needs.
+    /// A method was given fewer known classes than it needs.
     #[error(
         "{method} needs at least {needed} known {classes} to find its limit, and there {are} {found}",
         classes = if *needed == 1 { "class" } else { "classes" },
@@ -150,7 +150,7 @@ pub enum CalibrationError {
     #[error("the items of every class are copies of each other, so there is no spread to learn")]
     NoSpread,
     /// Stored parts that do not make one.
-    #[error("it is no calibration: {problem}")]
+    #[error("not a calibration: {problem}")]
     Parts {
         /// What is wrong.
         problem: &'static str,
@@ -187,7 +187,7 @@ pub enum TaxonomyError {
         centres: usize,
     },
     /// A known class listed behind a new group.
-    #[error("the known class `{name}` stands behind a new group; known classes come first")]
+    #[error("the known class `{name}` comes after a new group; known classes come first")]
     KnownAfterNew {
         /// The class.
         name: String,
@@ -204,7 +204,7 @@ pub enum TaxonomyError {
     #[error("the taxonomy has a calibration of its own")]
     CalibratedAlready,
     /// A calibration around the middle of a task, and no task.
-    #[error("the calibration takes the middle of every task's own items, and a taxonomy has none")]
+    #[error("the calibration centres each task on its own items, which a taxonomy does not have")]
     NoMiddle,
     /// Not one number of members a category.
     #[error("there are {categories} categories but the members of {members}")]

@@ -139,18 +139,18 @@ pub fn confusable(margins: &[f32], categories: &[usize], rivals: &[Option<usize>
     pairs
 }
 
-/// What ties points to their categories, and categories to each other.
+/// The nearest neighbours of points, and the links between categories.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ties {
-    /// To how many others every point is tied: those that are nearest to it.
+    /// The number of nearest neighbours of every point.
     pub neighbours: usize,
-    /// The ties of every point.
+    /// The neighbours of every point.
     pub points: Vec<PointTies>,
     /// The pairs of categories with the most ties between them, the strongest first.
     pub links: Vec<Link>,
 }
 
-/// What ties a point to its category.
+/// A point's nearest neighbours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PointTies {
     /// How many of its nearest neighbours are in its own category.

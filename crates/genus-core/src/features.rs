@@ -68,7 +68,7 @@ impl Features {
         self.dim
     }
 
-    /// Whether there is no item.
+    /// Whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }

@@ -14,7 +14,7 @@ pub struct Range {
     pub most: u64,
 }
 
-/// A number outside of its range.
+/// A number outside its range.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("at most {}", range.most)]
 pub struct RangeError {
@@ -83,7 +83,7 @@ pub fn find(name: &str) -> Option<Range> {
     RANGES.iter().find(|range| range.name == name).copied()
 }
 
-/// Fails when the table has a range of this name and the number is outside of it.
+/// Fails when the table has a range of this name and the number is outside it.
 pub fn check(name: &str, value: u64) -> Result<(), RangeError> {
     match find(name) {
         Some(range) if value > range.most => Err(RangeError { range }),

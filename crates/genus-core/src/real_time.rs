@@ -184,10 +184,9 @@ impl RealTime {
 /// The queries of a task in a taxonomy of its known classes.
 fn assigned(taxonomy: &Taxonomy, task: &Task) -> Vec<Assignment> {
     let queries = task.points().values()[task.known() * task.dim()..].to_vec();
-    // The queries of a task have a direction and the width of its examples, so there is nothing to go wrong.
     taxonomy
         .assign(&Features::from_finite(task.dim(), queries))
-        .unwrap_or_default()
+        .expect("the queries of a task have a direction, and as many features as its examples")
 }
 
 /// What an assignment to one of the known classes says: an item that is not likely of its class is new.

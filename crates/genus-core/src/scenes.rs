@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::cluster::neighbours::{Near, nearest, order};
+use crate::cluster::neighbours::{NearRow, nearest, order};
 use crate::discovery::canonical;
 use crate::features::{Features, norm, scale_to_unit};
 use crate::task::Task;
@@ -80,9 +80,9 @@ impl Scenes {
     /// The same as [`scenes`] from the nearest neighbours of every item, the nearest first, with squared distances.
     ///
     /// Where an item has more copies than neighbours were looked for, nothing but the copies is in its scene.
-    pub(crate) fn of_neighbours(nearest: &[Vec<Near>]) -> Self {
+    pub(crate) fn of_neighbours(nearest: &[Vec<NearRow>]) -> Self {
         let equal = DisjointSets::of_equal(nearest).into_scenes();
-        let without_copies: Vec<Vec<Near>>;
+        let without_copies: Vec<Vec<NearRow>>;
         let near = if equal.len() == nearest.len() {
             nearest
         } else {
@@ -312,11 +312,11 @@ fn copies(items: &Features) -> Scenes {
 }
 
 /// The neighbours of every scene: those of its first item, each of another scene.
-fn between(equal: &Scenes, nearest: &[Vec<Near>]) -> Vec<Vec<Near>> {
+fn between(equal: &Scenes, nearest: &[Vec<NearRow>]) -> Vec<Vec<NearRow>> {
     let of_scene = |scene: usize| {
-        let mut near: Vec<Near> = nearest[equal.representative(scene)]
+        let mut near: Vec<NearRow> = nearest[equal.representative(scene)]
             .iter()
-            .map(|near| Near {
+            .map(|near| NearRow {
                 other: equal.of[near.other as usize] as u32,
                 value: near.value,
             })
@@ -334,7 +334,7 @@ fn between(equal: &Scenes, nearest: &[Vec<Near>]) -> Vec<Vec<Near>> {
 ///
 /// In a scene everything is nearer to each other than to the rest. So it is one of the clusters that come about when items are
 /// joined from the nearest pair on, and it is enough to look at these.
-fn narrow_sets(nearest: &[Vec<Near>]) -> Vec<usize> {
+fn narrow_sets(nearest: &[Vec<NearRow>]) -> Vec<usize> {
     let mut pairs: Vec<(f32, u32, u32)> = Vec::new();
     for (item, near) in nearest.iter().enumerate() {
         // The last that an item sees is beyond its scene, so what is not narrow for that is narrow for nothing.
@@ -391,7 +391,7 @@ fn is_narrow(within: f32, way_out: f32) -> bool {
 
 /// How improbable it is that a set is so narrow by chance, as a logarithm; `None` where it is not narrow, or not enough of its
 /// surroundings is known.
-fn surprise(set: &[usize], nearest: &[Vec<Near>]) -> Option<f64> {
+fn surprise(set: &[usize], nearest: &[Vec<NearRow>]) -> Option<f64> {
     let others = set.len() - 1;
     if others >= MOST {
         return None;
@@ -433,7 +433,7 @@ impl DisjointSets {
         }
     }
 
-    fn of_equal(nearest: &[Vec<Near>]) -> Self {
+    fn of_equal(nearest: &[Vec<NearRow>]) -> Self {
         let mut forest = Self::new(nearest.len());
         for (item, near) in nearest.iter().enumerate() {
             for near in near.iter().take_while(|near| near.value == 0.0) {

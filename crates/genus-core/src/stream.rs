@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::calibration::{Calibration, Fitting, Group, Knowledge, Points, Sorted};
+use crate::calibration::{Calibration, ClusteredPoints, Fitting, Group, Knowledge, Points};
 use crate::discovery::{Kind, Score};
 use crate::error::{DiscoverError, FeatureError, TaskError, TaxonomyError};
 use crate::features::{Features, norm};
@@ -391,7 +391,7 @@ impl Stream {
 }
 
 /// Which clusters hold none of the first points and enough that are sure of their place.
-fn large_clusters(sorted: &Sorted, apart: usize, scores: &[Score]) -> Vec<bool> {
+fn large_clusters(sorted: &ClusteredPoints, apart: usize, scores: &[Score]) -> Vec<bool> {
     let mut sure = vec![0; sorted.count];
     let items = sorted.clusters[apart..].iter().zip(scores);
     items.for_each(|(&cluster, score)| sure[cluster] += usize::from(!score.unsure));

@@ -111,12 +111,12 @@ pub struct Task {
     points: Features,
     gram: OnceLock<Vec<f32>>,
     prototype_dots: OnceLock<Vec<f32>>,
-    canonical: OnceLock<Option<Box<Canonical>>>,
+    canonical: OnceLock<Option<Box<CanonicalTask>>>,
 }
 
 /// A task in an order that its content alone decides.
 #[derive(Debug)]
-struct Canonical {
+struct CanonicalTask {
     task: Task,
     /// Which class and which query of the other task each of its own is.
     classes: Vec<usize>,
@@ -265,7 +265,7 @@ impl Task {
     }
 
     /// The same task with classes by name, and examples and queries by content; none when it is in that order.
-    fn canonical(&self) -> Option<Canonical> {
+    fn canonical(&self) -> Option<CanonicalTask> {
         let known = self.known();
         let mut classes: Vec<usize> = (0..known).collect();
         classes.sort_by_key(|&class| &self.classes[class]);
@@ -278,7 +278,7 @@ impl Task {
         if points.is_sorted() && examples.is_sorted() {
             return None;
         }
-        Some(Canonical {
+        Some(CanonicalTask {
             task: Self {
                 classes: classes.iter().map(|&class| self.classes[class].clone()).collect(),
                 support: self.support.select(&examples),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::calibration::{Calibration, Fitting, Group, Points, Sorted};
+use crate::calibration::{Calibration, ClusteredPoints, Fitting, Group, Points};
 use crate::discovery::{Category, Discovery, Kind, Score};
 use crate::error::{FeatureError, TaskError, TaxonomyError};
 use crate::features::{Features, norm, scale_to_unit};
@@ -396,7 +396,7 @@ impl Taxonomy {
 /// The known classes of a task as a calibration sees their examples: entries without items, centres, and what judges them.
 pub(crate) fn examples(task: &Task, calibration: Arc<Calibration>) -> (Vec<TaxonomyEntry>, Features, Fitting) {
     let points = Points::examples(task, calibration.space());
-    let prototypes = Sorted::prototypes(&points);
+    let prototypes = ClusteredPoints::prototypes(&points);
     let entries = task.classes().iter().map(|class| TaxonomyEntry {
         name: class.clone(),
         kind: Kind::Known,

@@ -377,7 +377,7 @@ fn what_cannot_be_learnt_from() {
         Calibration::fit_kinds(&two, &two_labels, &kinds, settings),
         Err(CalibrationError::TooFewClasses { needed: 8, found: 7 })
     );
-    // Two items a class are few, and enough; gaps in the numbers of classes do not matter.
+    // Two items per class are few, and enough; gaps in the numbers of classes do not matter.
     let (pairs, pair_labels) = world.base(0..12, 2);
     let gaps: Vec<usize> = pair_labels.iter().map(|label| 3 * label + 1).collect();
     let calibration = Calibration::fit(&pairs, &gaps, settings).unwrap();

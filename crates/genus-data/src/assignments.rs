@@ -60,7 +60,7 @@ impl fmt::Display for Format {
 
 /// A text that names no [`Format`].
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("\"{0}\" is no format for assignments; choose csv, jsonl or parquet")]
+#[error("\"{0}\" is not a format for assignments; choose csv, jsonl or parquet")]
 pub struct ParseFormatError(String);
 
 impl FromStr for Format {
@@ -134,7 +134,7 @@ impl AssignmentWriter {
         )
     }
 
-    /// Writes onto a stream; `name` is what errors call it, as "the standard output".
+    /// Writes onto a stream; `name` is what errors call it, as "standard output".
     pub fn new(out: Box<dyn Write + Send>, name: impl Into<String>, format: Format) -> Result<Self, DataError> {
         Self::start(name.into(), AssignmentOutput::Stream(out), format)
     }

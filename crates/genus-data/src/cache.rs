@@ -410,7 +410,7 @@ impl Segment {
         Ok(Self::new(File::open(path)?))
     }
 
-    /// The number of features of its rows; `None` when it is no segment.
+    /// The number of features of its rows; `None` when it is not a segment.
     fn dim(&self) -> Option<usize> {
         let mut head = [0; HEAD as usize];
         self.read_at(&mut head, 0).ok()?;

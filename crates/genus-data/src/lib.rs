@@ -50,7 +50,7 @@ pub use calibration::{
 pub use digits::{Digits, digits};
 pub use emoji::{Emoji, emoji};
 pub use error::{DataError, FilePosition};
-pub use exports::{Export, ExportError, Exported};
+pub use exports::{Export, ExportError, ExportFiles};
 pub use images::{ImageItem, ImageList, is_image_source, list_folder, list_images, list_manifest, read_list};
 pub use items::{ItemKey, KnownItem, KnownItems};
 pub use sorting::{LinkKind, SortError, SortedItem, Sorting, folders as folders_of};
@@ -60,6 +60,6 @@ pub use table::{
     TableReader, for_each_cell, nearest, panic_is_caught, read_table, read_table_with, same_encoder,
 };
 pub use taxonomy::{
-    EncoderRecord, Growing, GrowingTaxonomy, Growth, Origin, SideFile, TaxonomyFolder, read_growing, read_taxonomy,
+    EncoderRecord, GrowingTaxonomy, Growth, GrowthState, Origin, SideFile, TaxonomyFolder, read_growing, read_taxonomy,
     write_taxonomy,
 };

@@ -68,7 +68,7 @@ impl SortedItem {
     }
 }
 
-/// What a sorted file is.
+/// Whether sorted files are links or copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LinkKind {
     /// A symbolic link: it takes no space, and breaks when the file moves.
@@ -117,7 +117,7 @@ pub enum SortError {
         path: PathBuf,
     },
     /// Something else has the name that a link or a folder needs.
-    #[error("{} is there already and is {found}", path.display())]
+    #[error("{} already exists and is {found}", path.display())]
     Taken {
         /// What is there.
         path: PathBuf,
@@ -126,7 +126,7 @@ pub enum SortError {
     },
     /// A file that was sorted into another category before.
     #[error(
-        "{} is sorted already, as {}, and would now go to {}",
+        "{} is already sorted as {}, and would now go to {}",
         path.display(), found.display(), wanted.display()
     )]
     Elsewhere {

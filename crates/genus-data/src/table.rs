@@ -110,7 +110,7 @@ pub fn read_table(path: impl AsRef<Path>) -> Result<TableFile, DataError> {
     read_table_with(path, &TableOptions::default())
 }
 
-/// Reads a whole feature file of which something is said.
+/// Reads a whole feature file with some options.
 pub fn read_table_with(path: impl AsRef<Path>, options: &TableOptions) -> Result<TableFile, DataError> {
     let mut reader = TableReader::open_with(path, options)?;
     reader.seen.limit = usize::MAX;
@@ -175,7 +175,7 @@ impl TableReader {
         Self::open_with(path, &TableOptions::default())
     }
 
-    /// Opens a feature file of which something is said. The path `-` is the standard input, whose format is said too and is a
+    /// Opens a feature file of which something is said. The path `-` is standard input, whose format is said too and is a
     /// text; its blocks end where the next row is not at hand.
     pub fn open_with(path: impl AsRef<Path>, options: &TableOptions) -> Result<Self, DataError> {
         let path = path.as_ref();

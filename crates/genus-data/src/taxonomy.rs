@@ -61,7 +61,7 @@ pub struct Origin {
     pub images: Option<EncoderRecord>,
     /// What it needs to grow further, if it grew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub growing: Option<Growing>,
+    pub growing: Option<GrowthState>,
     /// How its calibration was made, if it has one; this is in the calibration's own file.
     #[serde(skip)]
     pub calibration: Option<CalibrationOrigin>,
@@ -81,7 +81,7 @@ pub struct EncoderRecord {
 
 /// Where a taxonomy that grows has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Growing {
+pub struct GrowthState {
     /// The share of the last items that belonged to categories which were there when they came.
     pub familiar: f64,
     /// How many items wait, in a feature file beside it.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use genus_core::{Kind, Score};
-use genus_data::{Export, ExportError, Exported, LinkKind, SortedItem, Sorting};
+use genus_data::{Export, ExportError, ExportFiles, LinkKind, SortedItem, Sorting};
 use serde_json::{Value, json};
 
 fn item(folder: &Path, id: &str, category: &str, kind: Kind, probability: Option<f32>) -> SortedItem {
@@ -47,7 +47,7 @@ fn parsed(path: PathBuf) -> Value {
 fn label_studio_gets_tasks_with_predictions_and_an_interface() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
-    let exported = Exported::label_studio(&out, &items(folder.path()), "genus test").unwrap();
+    let exported = ExportFiles::label_studio(&out, &items(folder.path()), "genus test").unwrap();
     assert!(!out.exists(), "nothing is written yet");
     exported.write().unwrap();
     let tasks = parsed(out.join("label-studio.json"));
@@ -94,7 +94,7 @@ fn label_studio_gets_tasks_with_predictions_and_an_interface() {
 fn fiftyone_gets_labels_by_absolute_path() {
     let folder = tempfile::tempdir().unwrap();
     let items = items(folder.path());
-    let exported = Exported::fiftyone(folder.path(), &items).unwrap();
+    let exported = ExportFiles::fiftyone(folder.path(), &items).unwrap();
     exported.write().unwrap();
     let data = parsed(folder.path().join("fiftyone.json"));
     assert_eq!(data["classes"], json!(["a \"quoted\" <class>", "new-1"]));
@@ -119,7 +119,7 @@ fn hugging_face_gets_a_table_in_the_sorted_folder() {
     let folder = tempfile::tempdir().unwrap();
     let (items, sorted) = (items(folder.path()), folder.path().join("sorted"));
     let sorting = || Sorting::plan(&sorted, LinkKind::Sym, &items).unwrap();
-    let exported = Exported::imagefolder(&sorting(), &items).unwrap();
+    let exported = ExportFiles::imagefolder(&sorting(), &items).unwrap();
     sorting().run(|| {}).unwrap();
     exported.write().unwrap();
     let expected = "file_name,id,category,kind,score,margin,probability,scene\n\
@@ -132,11 +132,11 @@ fn hugging_face_gets_a_table_in_the_sorted_folder() {
     }
     assert!(read(sorted.join("README.md")).starts_with("---\nconfigs:\n"));
     // Once more is no change; a table of the user's is not replaced.
-    Exported::imagefolder(&sorting(), &items).unwrap().write().unwrap();
+    ExportFiles::imagefolder(&sorting(), &items).unwrap().write().unwrap();
     for name in ["metadata.csv", "README.md"] {
         let ours = read(sorted.join(name));
         fs::write(sorted.join(name), "mine").unwrap();
-        let error = Exported::imagefolder(&sorting(), &items).unwrap_err();
+        let error = ExportFiles::imagefolder(&sorting(), &items).unwrap_err();
         assert!(
             matches!(&error, ExportError::Taken { path } if path.ends_with(name)),
             "{error}"
@@ -155,8 +155,8 @@ fn a_path_that_is_not_text_is_named() {
     items[1].path = folder.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9.jpg"));
     fs::write(&items[1].path, "raw").unwrap();
     for error in [
-        Exported::label_studio(folder.path(), &items, "genus").unwrap_err(),
-        Exported::fiftyone(folder.path(), &items).unwrap_err(),
+        ExportFiles::label_studio(folder.path(), &items, "genus").unwrap_err(),
+        ExportFiles::fiftyone(folder.path(), &items).unwrap_err(),
     ] {
         assert!(
             matches!(&error, ExportError::NotText { id, .. } if *id == items[1].id),
@@ -164,7 +164,7 @@ fn a_path_that_is_not_text_is_named() {
         );
     }
     let sorting = Sorting::plan(&folder.path().join("sorted"), LinkKind::Sym, &items).unwrap();
-    assert!(Exported::imagefolder(&sorting, &items).is_ok());
+    assert!(ExportFiles::imagefolder(&sorting, &items).is_ok());
 }
 
 #[test]

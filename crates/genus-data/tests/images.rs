@@ -254,7 +254,7 @@ fn relative_paths_of_a_stream_start_from_its_base() {
     assert_eq!(list.items[0].path, Path::new("a.jpg"));
 }
 
-/// Not a test of its own: prints what the standard input of this process lists.
+/// Not a test of its own: prints what standard input of this process lists.
 #[test]
 #[ignore = "run by the_standard_input_is_a_list"]
 fn print_the_standard_input() {

@@ -9,7 +9,7 @@ use std::path::Path;
 use common::assert_mentions;
 use genus_core::{Assignment, Features, Kind, Score, Taxonomy, TaxonomyEntry};
 use genus_data::{
-    FeatureWriter, Growing, ItemKey, KnownItem, KnownItems, Origin, SideFile, TaxonomyFolder, read_growing,
+    FeatureWriter, GrowthState, ItemKey, KnownItem, KnownItems, Origin, SideFile, TaxonomyFolder, read_growing,
     read_taxonomy, write_taxonomy,
 };
 
@@ -83,7 +83,7 @@ fn grow(folder: &Path, categories: u64, count: u32, waiting: u32, joined: Option
         version: "0".to_owned(),
         encoder: None,
         images: None,
-        growing: Some(Growing {
+        growing: Some(GrowthState {
             familiar: 0.25,
             waiting: waiting as usize,
         }),

@@ -37,7 +37,7 @@ pub enum Value {
     Global(u32),
     /// What a call would give.
     Call(u32),
-    /// An object that is stored outside of the pickle.
+    /// An object that is stored outside the pickle.
     Persistent(u32),
     /// Anything else: floats, sets, very large integers.
     Opaque,
@@ -169,7 +169,7 @@ impl Pickle {
         }
     }
 
-    /// By which name an object outside of the pickle is found.
+    /// By which name an object outside the pickle is found.
     pub fn persistent_id(&self, value: Value) -> Option<Value> {
         match value {
             Value::Persistent(index) => self.persistent.get(index as usize).copied(),
@@ -177,7 +177,7 @@ impl Pickle {
         }
     }
 
-    /// The names of all objects outside of the pickle.
+    /// The names of all objects outside the pickle.
     pub fn persistent_ids(&self) -> &[Value] {
         &self.persistent
     }

@@ -45,13 +45,13 @@ pub enum IsaError {
         name: String,
     },
     /// Instructions that this processor does not have.
-    #[error("{VARIABLE} is {isa}, which this processor does not have; leave it out, and the best that it has is used")]
+    #[error("{VARIABLE} is {isa}, which this processor does not have; unset it to use the best one available")]
     Missing {
         /// The instructions.
         isa: Isa,
     },
     /// A precision that the instructions asked for do not have.
-    #[error("{VARIABLE} is {isa}, which does not compute in {precision}; leave one of the two out")]
+    #[error("{VARIABLE} is {isa}, which does not compute in {precision}; use only one of the two")]
     Precision {
         /// The instructions.
         isa: Isa,

@@ -49,9 +49,9 @@ pub(super) trait Simd {
     }
     /// `a · b + c`, rounded once.
     unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// The larger one; `b` where one of them is no number, so that NaN in `b` is kept.
+    /// The larger one; `b` where one of them is not a number, so that NaN in `b` is kept.
     unsafe fn max(a: Self::V, b: Self::V) -> Self::V;
-    /// The smaller one; `b` where one of them is no number.
+    /// The smaller one; `b` where one of them is not a number.
     unsafe fn min(a: Self::V, b: Self::V) -> Self::V;
     /// The nearest whole number.
     unsafe fn round(a: Self::V) -> Self::V;

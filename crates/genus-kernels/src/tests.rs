@@ -470,7 +470,7 @@ fn refused(work: impl FnOnce()) -> bool {
 }
 
 // Sums and products of these wrap to something small in a release build: what looks as if it fitted would be read or written
-// far outside of the slices.
+// far outside the slices.
 
 #[test]
 fn places_that_wrap_are_refused() {

@@ -40,7 +40,7 @@ impl Epilogue {
                 true => sum,
                 false => S::add(sum, S::load(self.add.add(row * self.add_stride + w * S::LANES))),
             };
-            // The sum stands second, so that what is no number stays so.
+            // The sum stands second, so that what is not a number stays so.
             let sum = S::min(most, S::max(least, sum));
             S::store(out.add(row * out_stride + w * S::LANES), sum);
         }

@@ -21,7 +21,7 @@ pub struct Figure {
 }
 
 impl BenchReport {
-    /// The chart of an experiment that varies one setting: queries a class, α or t; what piles are like; how far a
+    /// The chart of an experiment that varies one setting: queries per class, α or t; what piles are like; how far a
     /// stream has come; in real time, what every method could trade. Others have none.
     pub fn chart(&self) -> Option<Figure> {
         match self.settings.experiment {
@@ -387,7 +387,7 @@ fn percent(Interval { mean, ci95 }: Interval) -> Interval {
 }
 
 impl Run {
-    /// The pile as it is called below an axis of items a class, where there is little room.
+    /// The pile as it is called below an axis of items per class, where there is little room.
     fn place(&self, varied: Option<PileVariable>) -> String {
         let Some(pile) = &self.pile else { return String::new() };
         match (varied, pile.tail) {

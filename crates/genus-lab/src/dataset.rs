@@ -149,7 +149,7 @@ impl Dataset {
         self
     }
 
-    /// The same data as one of the paper's data sets, whose figures then stand beside those measured.
+    /// The same data as one of the paper's data sets, whose figures are then printed with the results.
     pub fn of_set(mut self, set: impl Into<String>) -> Self {
         self.set = Some(set.into());
         self

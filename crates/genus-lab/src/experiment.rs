@@ -70,7 +70,7 @@ pub enum Experiment {
     Large(LargeSettings),
     /// Accuracy against the number of queries of a class.
     Queries(Vec<usize>),
-    /// Realistic piles: items a class, long tails, bursts, numbers of examples, outliers. An episode is a pile.
+    /// Realistic piles: items per class, long tails, bursts, numbers of examples, outliers. An episode is a pile.
     Piles(PileSettings),
     /// A pile item by item, in several orders, beside as much of it at once. An episode is a pile.
     Stream(StreamSettings),
@@ -82,7 +82,7 @@ pub enum Experiment {
     Alpha(Vec<f64>),
     /// SHC against t.
     Threshold(Vec<usize>),
-    /// The features of one encoder, to stand beside those of others.
+    /// The features of one encoder, to compare with those of others.
     Backbones {
         /// What the encoder is called.
         encoder: String,
@@ -103,7 +103,7 @@ pub struct LargeSettings {
     pub refine: usize,
     /// How centres are scaled.
     pub centre_norm: CentreNorm,
-    /// Take the data in its own order and cluster the first 40 items a class, as the authors' code does.
+    /// Take the data in its own order and cluster the first 40 items per class, as the authors' code does.
     pub authors: bool,
 }
 

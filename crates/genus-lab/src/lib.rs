@@ -72,8 +72,8 @@ pub use machine::Machine;
 pub use paper::{CellPlace, PaperCell, PaperCounts, paper_cell, paper_counts};
 pub use piles::{PileSettings, PileVariable};
 pub use report::{
-    AccuracySummary, BenchReport, Categories, EpisodeFigures, Interval, KnownOrNew, OtherMetrics, PileReport, Run,
-    Settings, StreamReport, SurenessReport, TailReport, TradeOff, UnsureShares, figures_page,
+    AccuracySummary, BenchReport, Categories, ConfidenceReport, EpisodeFigures, Interval, NoveltyDetection,
+    OtherMetrics, PileReport, Run, Settings, StreamReport, TailReport, TradeOff, UnsureShares, figures_page,
 };
 pub use source::{DataInput, DataSource, EmbeddingOptions};
 pub use streams::StreamSettings;
@@ -105,7 +105,7 @@ pub enum LabError {
         id: String,
     },
     /// A folder that is not that of a training of OCD.
-    #[error("{} is no training of OCD", run.display())]
+    #[error("{} is not a training run of OCD", run.display())]
     NoHead {
         /// The folder.
         run: std::path::PathBuf,

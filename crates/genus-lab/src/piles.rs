@@ -1,4 +1,4 @@
-//! Realistic piles: many and few items a class, long tails, bursts, few examples, items that belong nowhere.
+//! Realistic piles: many or few items per class, long tails, bursts, few examples, outliers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,7 +26,7 @@ pub enum PileVariable {
     Bursts,
     /// The examples of a known class.
     Examples,
-    /// Whether there are items that belong nowhere.
+    /// Whether there are outliers.
     Outliers,
 }
 
@@ -72,7 +72,7 @@ pub struct PileSettings {
     pub frames: usize,
     /// The numbers of examples of a known class.
     pub examples: Vec<usize>,
-    /// The items of a pile that belong nowhere.
+    /// The outliers of a pile.
     pub outliers: usize,
     /// What is varied.
     pub varied: Vec<PileVariable>,

@@ -12,7 +12,7 @@ use genus_vision::{Augmentation, ImageSource};
 use crate::contender::BenchMethod;
 use crate::{ClassLists, Dataset, ImageRows, LabError};
 
-/// How many augmented views the trained baselines see when nothing else is said, as in their papers.
+/// The default number of augmented views for trained baselines, as in their papers.
 const VIEWS: usize = 2;
 
 /// The data of a bench, and what is made of it.
@@ -26,7 +26,7 @@ pub struct DataSource {
     pub paper_set: Option<String>,
     /// A calibration that has to fit the features.
     pub calibration: Option<PathBuf>,
-    /// Which columns of tables are what.
+    /// Which columns of tables are ids, labels and features.
     pub tables: TableOptions,
     /// How images become features.
     pub embedding: EmbeddingOptions,
@@ -35,7 +35,7 @@ pub struct DataSource {
 /// Where data lies.
 #[derive(Clone, Debug)]
 pub enum DataInput {
-    /// A feature file, a folder of images with one folder a class, or a manifest.
+    /// A feature file, a folder of images with one folder per class, or a manifest.
     Path(PathBuf),
     /// A data set that has a name.
     Named {

@@ -50,18 +50,18 @@ pub(crate) struct MethodOutcome {
     /// What was called unsure, where there are outliers and the method says so.
     pub(crate) unsure: Option<UnsureRates>,
     /// What the probabilities of a pile are worth, where the method has some.
-    pub(crate) sureness: Option<Sureness>,
+    pub(crate) sureness: Option<QueryConfidence>,
     /// The share of the queries that wait, in a stream.
     pub(crate) waiting: Option<f64>,
     pub(crate) time: Duration,
 }
 
-/// What probabilities are worth.
+/// How well calibrated the probabilities are.
 #[derive(Clone, Debug)]
-pub(crate) struct Sureness {
-    /// Of every query that belongs somewhere.
+pub(crate) struct QueryConfidence {
+    /// Of every query that is not an outlier.
     pub(crate) probabilities: Vec<f32>,
-    /// Whether it was put right.
+    /// Whether it was assigned correctly.
     pub(crate) right: Vec<bool>,
     /// The share of the errors that are among the least sure tenth of these queries.
     pub(crate) errors_found: f64,
@@ -69,7 +69,7 @@ pub(crate) struct Sureness {
     pub(crate) outliers_found: f64,
 }
 
-impl Sureness {
+impl QueryConfidence {
     /// The share of the queries that somebody would look at.
     const LOOKED_AT: f64 = 0.1;
 
@@ -236,7 +236,7 @@ impl<'a> EpisodeTrial<'a> {
             return Ok(MethodOutcome {
                 unsure: unsure(&discovery, truth.len()),
                 sureness: match self.mode {
-                    QueryMode::Pile { .. } => Sureness::of(&discovery, truth),
+                    QueryMode::Pile { .. } => QueryConfidence::of(&discovery, truth),
                     _ => None,
                 },
                 ..judge(&discovery, truth, time)
@@ -266,7 +266,7 @@ impl<'a> EpisodeTrial<'a> {
         self.method_failed(contender.spec(), source)
     }
 
-    /// The same of what is no contender.
+    /// The same of what is not a contender.
     pub(crate) fn method_failed(&self, method: &str, source: DiscoverError) -> LabError {
         LabError::Discover {
             method: method.to_owned(),

@@ -124,7 +124,7 @@ const fn counted(all: f64, ci95: f64, categories: f64) -> Figure {
 /// A data set, the number of examples of a class, and the figures of [`METHODS`].
 type Reference = (&'static str, usize, [Figure; 4]);
 
-/// The table of the features' README: 5-way, 5 new, 15 queries a class, the paper's metric.
+/// The table of the features' README: 5-way, 5 new, 15 queries per class, the paper's metric.
 const REFERENCE: [Reference; 6] = [
     (
         "cub200_lite2",

@@ -7,7 +7,9 @@ use std::path::Path;
 use genus_core::explain::{CategoryTree, confusable, nearest_categories, rivals, ties};
 use genus_core::rng::Rng;
 use genus_core::{Features, Kind, MergeTree, Score};
-use genus_report::{Category, Communities, Example, Item, Made, Pictures, Report, Slot, Tied, Truth, Why};
+use genus_report::{
+    Category, Communities, Example, Item, NeighbourTies, Pictures, Provenance, Report, Slot, Truth, Why,
+};
 use image::{ImageEncoder as _, codecs::png::PngEncoder};
 
 /// What a made-up discovery is like.
@@ -236,7 +238,7 @@ fn report(shape: &Shape) -> Result<Report, Box<dyn std::error::Error>> {
             // The nearest example stands in for the last neighbour.
             let example = (item.category < shape.known).then_some(Slot::Example(5 * item.category));
             let nearest = ties.nearest.iter().take(2).map(|&at| Slot::Item(at)).chain(example);
-            item.tied = Some(Tied {
+            item.tied = Some(NeighbourTies {
                 own: ties.own,
                 nearest: nearest.collect(),
             });
@@ -267,7 +269,7 @@ fn report(shape: &Shape) -> Result<Report, Box<dyn std::error::Error>> {
     let mut report = Report {
         title: "photos of <2026>".into(),
         things: ["photo".into(), "photos".into()],
-        made: Made {
+        made: Provenance {
             method: match (shape.probable, shape.communities) {
                 (true, Some(_)) => "calibrated",
                 (true, None) => "calibrated:refine=0",

@@ -1,4 +1,4 @@
-//! What the page is told, as JSON inside of it.
+//! The data of the page, as JSON inside it.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use genus_core::{Kind, MergeTree, Score};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{Report, Slot, Tied, Truth, palette};
+use crate::{NeighbourTies, Report, Slot, Truth, palette};
 
 /// Bars of a histogram.
 const BARS: usize = 40;
@@ -142,7 +142,7 @@ fn overview(report: &Report, sheets: &[Vec<usize>]) -> Value {
 
 /// How many neighbours of an item are in its category, followed by the nearest: items by their places on the page, and examples
 /// as -1, -2 and so on.
-fn tied_to(tied: &Tied, on_page: &[Option<usize>]) -> Value {
+fn tied_to(tied: &NeighbourTies, on_page: &[Option<usize>]) -> Value {
     let number = |slot: &Slot| match *slot {
         Slot::Item(item) => on_page.get(item).copied().flatten().map(|at| json!(at)),
         Slot::Example(at) => Some(json!(-1 - at as i64)),

@@ -6,12 +6,12 @@
 //!
 //! ```
 //! use genus_core::{Kind, Score};
-//! use genus_report::{Category, Item, Made, Report, Why};
+//! use genus_report::{Category, Item, Provenance, Report, Why};
 //!
 //! let report = Report {
 //!     title: "photos".into(),
 //!     things: ["photo".into(), "photos".into()],
-//!     made: Made { method: "shc".into(), version: "0.1.0".into(), ..Made::default() },
+//!     made: Provenance { method: "shc".into(), version: "0.1.0".into(), ..Provenance::default() },
 //!     categories: vec![Category { name: "cat".into(), kind: Kind::Known, items: 1, unsure: 0 }],
 //!     items: vec![Item {
 //!         id: "</script><b>tom.jpg".into(),
@@ -51,7 +51,7 @@ pub struct Report {
     /// What one item and several are called.
     pub things: [String; 2],
     /// How it was made.
-    pub made: Made,
+    pub made: Provenance,
     /// The categories, known ones first.
     pub categories: Vec<Category>,
     /// The items to show: all of them, or a random sample.
@@ -65,12 +65,12 @@ pub struct Report {
     /// How right it is, where the truth is known.
     pub truth: Option<Truth>,
     /// What was done to it, the last first, where it has a history.
-    pub history: Vec<Happening>,
+    pub history: Vec<HistoryEntry>,
 }
 
 /// Something that was done, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Happening {
+pub struct HistoryEntry {
     /// When.
     pub when: String,
     /// Who did it.
@@ -81,16 +81,16 @@ pub struct Happening {
 
 /// How a discovery was made.
 #[derive(Clone, Debug, Default)]
-pub struct Made {
+pub struct Provenance {
     /// The method with its parameters.
     pub method: String,
-    /// What the method went by and how it came to its end, in words.
+    /// The calibration of the method and how it stopped, in words.
     pub how: String,
     /// What made the features, where it is known.
     pub encoder: Option<String>,
     /// The seed.
     pub seed: u64,
-    /// How long it took.
+    /// The running time.
     pub seconds: f64,
     /// The version of Genus.
     pub version: String,
@@ -131,12 +131,12 @@ pub struct Item {
     /// The number of its scene, where scenes were looked for: copies, crops and frames of one burst have the same.
     pub scene: Option<usize>,
     /// What ties it to its category, where ties decided.
-    pub tied: Option<Tied>,
+    pub tied: Option<NeighbourTies>,
 }
 
-/// What ties an item to its category.
+/// An item's nearest neighbours.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tied {
+pub struct NeighbourTies {
     /// How many of its nearest neighbours, of [`Communities::neighbours`], are in its category.
     pub own: usize,
     /// A few of the nearest, the very nearest first.
@@ -180,12 +180,12 @@ pub struct Example {
     pub picture: Option<Vec<u8>>,
 }
 
-/// Why a discovery came out as it did.
+/// The explanation of a discovery.
 #[derive(Clone, Debug, Default)]
 pub struct Why {
     /// How the categories hang together, for methods that merge.
     pub tree: Option<CategoryTree>,
-    /// What links the categories, for methods that go by neighbours.
+    /// The links between categories, for methods based on neighbours.
     pub communities: Option<Communities>,
     /// The similarity at which merging ended, where there was one for all.
     pub cut: Option<f32>,

@@ -2,7 +2,9 @@
 
 use genus_core::explain::{CategoryTree, Link, Neighbour, TreeMerge};
 use genus_core::{Kind, MergeTree, Score};
-use genus_report::{Category, Communities, Example, Item, Made, Pictures, Report, Slot, Tied, Truth, Why};
+use genus_report::{
+    Category, Communities, Example, Item, NeighbourTies, Pictures, Provenance, Report, Slot, Truth, Why,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -45,7 +47,7 @@ fn small() -> Report {
     Report {
         title: "animals".into(),
         things: ["photo".into(), "photos".into()],
-        made: Made {
+        made: Provenance {
             method: "shc".into(),
             how: "shc, the next merge was at similarity 0.41".into(),
             encoder: Some("dino-vitb16".into()),
@@ -158,7 +160,7 @@ fn scenes_are_told_where_there_are_some() {
 #[test]
 fn ties_are_told_by_places_on_the_page() {
     let mut report = small();
-    report.items[1].tied = Some(Tied {
+    report.items[1].tied = Some(NeighbourTies {
         own: 4,
         nearest: vec![Slot::Item(2), Slot::Example(0), Slot::Item(6), Slot::Item(5)],
     });

@@ -109,7 +109,7 @@ impl Access {
         match is_own || self.hosts.iter().any(|known| known == name || *known == host) {
             true => Ok(host),
             false => Err(Problem::misdirected(format!(
-                "this service is not called {name}; start it with --host {name} if it is"
+                "{name} is not a host name of this service; add it to its host names if it should be"
             ))),
         }
     }
@@ -210,7 +210,7 @@ fn is_public(path: &str) -> bool {
 
 /// Lets a request through, or not.
 pub(crate) async fn guard(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
-    let parts = Asked {
+    let parts = AccessRequest {
         method: request.method().clone(),
         path: request.uri().path().to_owned(),
         headers: request.headers().clone(),
@@ -231,14 +231,14 @@ pub(crate) async fn guard(State(app): State<Shared>, mut request: Request, next:
 }
 
 /// What a request is judged by.
-struct Asked {
+struct AccessRequest {
     method: Method,
     path: String,
     headers: HeaderMap,
     ip: IpAddr,
 }
 
-async fn admit(app: &Shared, asked: Asked) -> Result<Option<Who>, Problem> {
+async fn admit(app: &Shared, asked: AccessRequest) -> Result<Option<Who>, Problem> {
     let access = &app.access;
     let host = access.check_host(&asked.headers)?;
     Access::check_origin(&asked.headers, &asked.method, &host)?;

@@ -35,7 +35,7 @@ pub(crate) enum Deed {
     Confirm,
     /// Says that items are not where they belong.
     Reject,
-    /// Says that items belong nowhere.
+    /// Says that items belong to no class.
     Noise,
     /// Undoes what was done last.
     Undo,

@@ -13,7 +13,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Asked {
+struct RequestLabels {
     method: String,
     path: String,
     status: u16,
@@ -23,7 +23,7 @@ struct Asked {
 #[derive(Clone)]
 pub(crate) struct Metrics {
     registry: Arc<Mutex<Registry>>,
-    requests: Family<Asked, Counter>,
+    requests: Family<RequestLabels, Counter>,
     seconds: Histogram,
     pub(crate) items: Counter,
     pub(crate) commits: Counter,
@@ -65,7 +65,7 @@ impl Metrics {
     }
 
     pub(crate) fn answered(&self, method: &str, path: &str, status: u16, took: Duration) {
-        let asked = Asked {
+        let asked = RequestLabels {
             method: method.to_owned(),
             path: path.to_owned(),
             status,

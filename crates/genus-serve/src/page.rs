@@ -1,4 +1,4 @@
-//! The page and all that belongs to it, inside of the binary.
+//! The page and all that belongs to it, inside the binary.
 
 use axum::Router;
 use axum::body::Body;

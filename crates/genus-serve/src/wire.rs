@@ -17,11 +17,11 @@ pub(crate) struct StatusBody {
     grouped: u64,
     /// Those that wait.
     waiting: u64,
-    /// Those that belong nowhere.
+    /// Those that belong to no class.
     noise: u64,
     /// Those that a person put somewhere or confirmed there.
     confirmed: u64,
-    /// Features an item.
+    /// Features per item.
     dim: Option<usize>,
     /// The last entry of the log.
     log: i64,

@@ -53,12 +53,12 @@ pub(crate) struct Answer {
     pub(crate) lines: bool,
 }
 
-type Asked = (Job, oneshot::Sender<Answer>);
+type QueuedJob = (Job, oneshot::Sender<Answer>);
 
 /// The way to the writer.
 #[derive(Clone)]
 pub(crate) struct Writer {
-    queue: SyncSender<Asked>,
+    queue: SyncSender<QueuedJob>,
 }
 
 impl Writer {
@@ -100,7 +100,7 @@ impl Writer {
 
 fn write(
     mut collection: Collection,
-    jobs: &Receiver<Asked>,
+    jobs: &Receiver<QueuedJob>,
     events: &Events,
     metrics: &Metrics,
     stop: &watch::Receiver<bool>,
@@ -115,7 +115,7 @@ fn write(
         };
         let mut batch = vec![first];
         let until = Instant::now() + MOMENT;
-        let size = |batch: &[Asked]| batch.iter().map(|(job, _)| job.size()).sum::<usize>();
+        let size = |batch: &[QueuedJob]| batch.iter().map(|(job, _)| job.size()).sum::<usize>();
         while size(&batch) < ITEMS {
             match jobs.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(job) => batch.push(job),
@@ -179,7 +179,7 @@ impl Job {
     }
 }
 
-/// What a client is told of an error; what it may not know goes to the standard error.
+/// What a client is told of an error; what it may not know goes to standard error.
 pub(crate) fn noted(error: Error) -> Problem {
     let said = error.to_string();
     let problem = Problem::from(error);
@@ -308,7 +308,7 @@ impl Job {
 
 fn items_answer(
     job: &Job,
-    decided: Vec<Result<genus_collection::Decision, genus_collection::Unfit>>,
+    decided: Vec<Result<genus_collection::Decision, genus_collection::ItemError>>,
     log: i64,
     unsettled: &mut u64,
 ) -> Answer {
@@ -345,7 +345,7 @@ fn items_answer(
 /// Looks from time to time whether those that wait have found each other. That takes a while, and nobody waits for it.
 fn review(
     folder: &std::path::Path,
-    queue: &SyncSender<Asked>,
+    queue: &SyncSender<QueuedJob>,
     waiting: &watch::Receiver<u64>,
     stop: &watch::Receiver<bool>,
 ) {

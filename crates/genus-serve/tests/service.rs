@@ -28,7 +28,7 @@ fn service() {
     options.hosts = vec!["birds.example.org".to_owned()];
     let stop = Stop::default();
     let stopping = stop.clone();
-    // The end of the standard input ends the service.
+    // The end of standard input ends the service.
     std::thread::spawn(move || {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         stopping.stop();

@@ -35,7 +35,7 @@ pub struct Model {
 /// Where the weights of an encoder are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WeightsHome {
-    /// Inside of this program.
+    /// Built into this program.
     Embedded,
     /// On the Hugging Face hub.
     Hub {
@@ -44,7 +44,7 @@ pub enum WeightsHome {
         /// The file in it.
         file: &'static str,
     },
-    /// Nowhere: they are trained, or brought along.
+    /// None: they are trained, or supplied by the user.
     Own,
 }
 
@@ -392,7 +392,7 @@ impl Model {
         Some(4 * (self.parameters()? + classifier))
     }
 
-    /// The encoder that is taken where none is named: the one inside of this program, if there is one, or the paper's.
+    /// The default encoder: the built-in one, if there is one, or the paper's.
     pub const DEFAULT: &'static str = MODELS[0].name;
     /// The encoder of the paper.
     pub const PAPER: &'static str = "dino-vitb16";

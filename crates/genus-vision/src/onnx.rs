@@ -19,7 +19,7 @@ const LIBRARY: &str = "ORT_DYLIB_PATH";
 /// No settings file is longer.
 const MOST_BYTES: u64 = 1 << 16;
 
-/// A network in a file of ONNX, with a small TOML file beside it that says what images it takes.
+/// A network in an ONNX file, with a small TOML file next to it that describes its images.
 ///
 /// Beside `model.onnx` is `model.toml`:
 ///
@@ -206,7 +206,7 @@ fn environment() -> Result<&'static Environment, OnnxError> {
 }
 
 impl OnnxEncoder {
-    /// Loads a model and the settings beside it, and tries it on an image.
+    /// Loads a model and the settings next to it, and tries it on an image.
     pub fn load(model: &Path) -> Result<Self, OnnxError> {
         let read = |path: &Path, source| OnnxError::Read {
             path: path.to_owned(),

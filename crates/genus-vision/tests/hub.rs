@@ -535,7 +535,7 @@ fn a_cache_of_the_python_client_is_used() {
     fs::write(folder.join("refs/main"), COMMIT).unwrap();
     assert_eq!(read("a.bin").as_deref(), Some("e1"));
     assert_eq!(read("b.bin").as_deref(), Some("e3"));
-    // A link whose blob was removed is no file.
+    // A link whose blob was removed is not a file.
     fs::remove_file(folder.join("blobs/e3")).unwrap();
     assert_eq!(read("b.bin"), None);
     // A reference that leads out of the cache is not followed.

@@ -1,4 +1,4 @@
-//! Networks in files of ONNX: their features are those of ONNX Runtime for Python (`goldens/make_onnx.py`).
+//! Networks in ONNX files: their features are those of ONNX Runtime for Python (`goldens/make_onnx.py`).
 //!
 //! ```sh
 //! ORT_DYLIB_PATH=…/libonnxruntime.so.1.31.1 cargo test --workspace --features genus-cli/onnx --test onnx -- --ignored

@@ -1,4 +1,4 @@
-//! A folder of photographs: sorts it by a few examples, which lie in one folder a class, and writes a folder of results.
+//! A folder of photographs: sorts it by a few examples, which lie in one folder per class, and writes a folder of results.
 //!
 //! ```sh
 //! cargo run --release -p genus --example photographs labelled/ photos/ result/
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use genus::{Destination, DiscoverOptions, ImageOptions, Inputs, Length, Note, OutputOptions, Page, Progress};
 
-/// Says on the standard error what happens meanwhile.
+/// Says on standard error what happens meanwhile.
 struct Terminal;
 
 impl Progress for Terminal {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use genus_core::{Assignment, Features, Sample, Stop, Support, Task, Taxonomy};
 use genus_data::{Origin, SortedItem, Table, TableOptions, read_taxonomy, same_encoder};
-use genus_report::{Made, Report};
+use genus_report::{Provenance, Report};
 use genus_vision::Limits;
 
 use crate::calibrate::{CalibrationFile, knowledge};
@@ -20,38 +20,38 @@ use crate::{Error, Length, Progress, Skipped};
 /// How items are assigned to a taxonomy.
 #[derive(Clone, Debug, Default)]
 pub struct AssignOptions {
-    /// What is known of the features, for a taxonomy that has no calibration of its own.
+    /// The calibration, for a taxonomy that has none.
     pub calibration: Option<CalibrationFile>,
     /// How images become features.
     pub images: ImageOptions,
-    /// Which columns of tables are what.
+    /// Which columns of tables are ids, labels and features.
     pub tables: TableOptions,
 }
 
-/// Where items went.
+/// Where the items were assigned.
 #[derive(Debug)]
 pub struct AssignOutcome {
-    /// Where every item went; empty where [`assign_into`] handed them on.
+    /// The category of every item; empty after [`assign_into`], which passes them on.
     pub assignments: Vec<SortedItem>,
     /// The categories.
     pub taxonomy: Taxonomy,
     /// Where the taxonomy comes from.
     pub origin: Origin,
-    /// Whether it is calibrated by what it was given here, and not by itself.
+    /// Whether the calibration comes from the options and not from the taxonomy.
     pub calibrated_here: bool,
-    /// How many items each category got.
+    /// The number of items of each category.
     pub counts: Counts,
     /// Images that could not be read.
     pub skipped: Vec<Skipped>,
-    /// How long it took.
+    /// The running time.
     pub time: Duration,
     images: ImageOptions,
     items: Items,
-    /// What a page can show of items that were read once only.
+    /// A sample for the page, if the items could be read only once.
     shown: Option<PageSample>,
 }
 
-/// Assigns the items of a source to the categories of a taxonomy, which is in a folder.
+/// Assigns the items of a source to the categories of a taxonomy in a folder.
 pub fn assign(
     taxonomy: &Path,
     items: impl Into<Source>,
@@ -63,7 +63,7 @@ pub fn assign(
     Ok(AssignOutcome { assignments, ..outcome })
 }
 
-/// Assigns any number of items, and hands on where they went as they are assigned.
+/// Assigns any number of items, and passes each assignment on as it is made.
 pub fn assign_into(
     taxonomy: &Path,
     items: impl Into<Source>,
@@ -144,7 +144,7 @@ impl AssignOutcome {
         shown.page(page, self.shown.clone(), None, progress)
     }
 
-    /// The taxonomy and what it goes by, in words.
+    /// Describes the taxonomy and its calibration in words.
     pub fn how(&self) -> String {
         let method = &self.origin.method;
         match (self.taxonomy.calibration(), self.calibrated_here) {
@@ -211,7 +211,7 @@ impl AssignedItems<'_> {
                     seed: self.origin.seed,
                 },
                 labels: &labels,
-                made: Made {
+                made: Provenance {
                     method: self.origin.method.clone(),
                     how: self.how.clone(),
                     encoder: match &self.origin.images {

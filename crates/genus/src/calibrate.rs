@@ -24,28 +24,28 @@ use crate::{Error, Length, Progress, Skipped};
 pub struct CalibrateOptions {
     /// A class split; only its base classes are learnt from. Without one all labelled classes are.
     pub split: Option<PathBuf>,
-    /// The seed of what is random.
+    /// The random seed.
     pub seed: u64,
     /// How images become features.
     pub images: ImageOptions,
-    /// Which columns of tables are what.
+    /// Which columns of tables are ids, labels and features.
     pub tables: TableOptions,
 }
 
-/// What was learnt, and from what.
+/// A calibration, and what it was learnt from.
 #[derive(Debug)]
 pub struct CalibrateOutcome {
     /// The calibration.
     pub calibration: Calibration,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: CalibrationOrigin,
-    /// The classes that were to be learnt from, those of a single item included.
+    /// The number of base classes, including those with a single item.
     pub classes: usize,
-    /// Items that were left out: without a label, or not of a base class.
+    /// The number of items left out: without a label, or not of a base class.
     pub left_out: usize,
     /// Images that could not be read.
     pub skipped: Vec<Skipped>,
-    /// How long it took.
+    /// The running time.
     pub time: Duration,
 }
 
@@ -56,7 +56,7 @@ impl CalibrateOutcome {
     }
 }
 
-/// Learns from labelled items how far items of one class lie apart.
+/// Learns from labelled items how far apart items of one class lie.
 pub fn calibrate(
     items: impl Into<Source>,
     options: &CalibrateOptions,
@@ -91,7 +91,7 @@ pub fn calibrate_kinds(
     progress.start("calibrating", Length::Unknown);
     let calibration = match Features::new(base.dim, base.values) {
         Ok(items) => Calibration::fit_kinds(&items, &base.labels, &base.kinds, settings),
-        // Only no feature at all is no matrix.
+        // Only no feature at all is not a matrix.
         Err(_) => Err(CalibrationError::NoSpread),
     };
     progress.end();
@@ -133,7 +133,7 @@ struct BaseItems {
 }
 
 impl BaseItems {
-    /// Adds the items of a kind; their features have to go with those of the `first`.
+    /// Adds the items of a kind; their features must match those of the `first`.
     fn add(
         &mut self,
         source: Source,
@@ -208,13 +208,13 @@ fn chosen_classes(
     Ok(classes.into_iter().zip(0..).collect())
 }
 
-/// A calibration to go by, with the file that it comes from.
+/// A calibration, with the file that it was read from.
 #[derive(Clone, Debug)]
 pub struct CalibrationFile {
     path: PathBuf,
     /// The calibration.
     pub calibration: Arc<Calibration>,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: CalibrationOrigin,
 }
 
@@ -229,7 +229,7 @@ impl CalibrationFile {
         })
     }
 
-    /// The one that ships with the encoder built into this program, if these features are of that encoder.
+    /// The calibration of the built-in encoder, if these features come from it.
     pub fn shipped(encoder: Option<&str>) -> Option<Self> {
         let (calibration, origin) = shipped()?;
         (origin.encoder.as_deref() == encoder).then(|| Self {
@@ -239,12 +239,12 @@ impl CalibrationFile {
         })
     }
 
-    /// The file, or what stands for it in messages.
+    /// The file, or its name in messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Fails when it is not of the features of some items, as far as the files say.
+    /// Fails if it does not match the features of some items, as far as the files tell.
     pub fn check(&self, items: &Path, dim: usize, encoder: Option<&str>) -> Result<(), Error> {
         let (calibration, items) = (self.path.clone(), items.to_owned());
         if let (Some(own), Some(encoder)) = (self.origin.encoder.clone(), encoder)
@@ -280,7 +280,7 @@ impl From<CalibrateOutcome> for CalibrationFile {
     }
 }
 
-/// What the calibration of the embedded encoder is called in messages.
+/// The name of the built-in calibration in messages.
 const SHIPPED: &str = "the calibration of the embedded encoder";
 
 /// The calibration of the embedded encoder, read once.
@@ -299,7 +299,7 @@ fn shipped() -> Option<&'static (Arc<Calibration>, CalibrationOrigin)> {
     None
 }
 
-/// What a calibration was learnt from, as it goes on after "calibrated".
+/// What a calibration was learnt from, to follow the word "calibrated".
 pub fn knowledge(calibration: &Calibration) -> String {
     match calibration.source() {
         LearntFrom::Base => format!("on {} base classes", thousands(calibration.classes() as u64)),

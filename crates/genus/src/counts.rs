@@ -1,17 +1,17 @@
-//! How many items went where.
+//! How many items each category has.
 
 use genus_core::{Assignment, Taxonomy};
 
-/// How many items each category got.
+/// The number of items of each category.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts {
     /// The items of each category.
     pub items: Vec<u64>,
     /// Those of them that are unsure.
     pub unsure: Vec<u64>,
-    /// Whether anything said how likely the items are.
+    /// Whether there are probabilities.
     pub judged: bool,
-    /// How many scenes the items are, where some are of one.
+    /// The number of scenes, if some items share one.
     pub scenes: Option<usize>,
 }
 
@@ -27,7 +27,7 @@ impl Counts {
         }
     }
 
-    /// Counts some more.
+    /// Counts more items.
     pub fn add(&mut self, assignments: &[Assignment]) {
         for Assignment { category, score } in assignments {
             self.items[*category] += 1;

@@ -13,7 +13,7 @@ use genus_data::{
     CalibrationOrigin, DataError, EncoderRecord, ImageItem, Origin, SortedItem, Table, TableOptions, TaxonomyFolder,
     same_encoder,
 };
-use genus_report::Made;
+use genus_report::Provenance;
 
 use crate::calibrate::{CalibrationFile, knowledge};
 use crate::counts::Counts;
@@ -24,7 +24,7 @@ use crate::report::{Page, PageContents, REPORT_FILE, ReportSource, begin_page};
 use crate::training::trained_calibration;
 use crate::{Error, Length, Note, Progress, Skipped};
 
-/// With more queries than this a subset is clustered and the rest assigned.
+/// With more queries than this, a subset is clustered and the rest is assigned.
 const AT_ONCE: usize = 20_000;
 /// The size of that subset.
 pub(crate) const SUBSET: usize = 5_000;
@@ -32,7 +32,7 @@ pub(crate) const SUBSET: usize = 5_000;
 /// Labelled examples and a pile.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Inputs {
-    /// The examples come from one place and the pile from another. Without examples everything is new.
+    /// Examples and pile are separate inputs. Without examples everything is new.
     Separate {
         /// The labelled examples.
         support: Option<Source>,
@@ -52,7 +52,7 @@ impl Inputs {
         }
     }
 
-    /// A pile of which nothing is known.
+    /// A pile without examples.
     pub fn without_examples(query: impl Into<Source>) -> Self {
         Inputs::Separate {
             support: None,
@@ -60,13 +60,13 @@ impl Inputs {
         }
     }
 
-    /// Where the pile comes from.
+    /// The source of the pile.
     pub fn pile(&self) -> &Source {
         let (Inputs::Separate { query: pile, .. } | Inputs::Mixed(pile)) = self;
         pile
     }
 
-    /// Where the examples come from or, without any, the pile.
+    /// The source of the examples or, without any, of the pile.
     pub fn examples(&self) -> &Source {
         match self {
             Inputs::Separate {
@@ -82,28 +82,28 @@ impl Inputs {
 pub struct DiscoverOptions {
     /// The method.
     pub method: MethodSpec,
-    /// The seed of what is random.
+    /// The random seed.
     pub seed: u64,
     /// How examples become a class's prototype.
     pub prototypes: Prototypes,
-    /// What is known of the features; by default that of a trained encoder or, without one, what the examples say.
+    /// The calibration; by default that of the encoder or, if it has none, an estimate from the examples.
     pub calibration: Option<CalibrationFile>,
-    /// Cluster so many random items and assign the rest. By default 5,000 when there are more than 20,000.
+    /// Cluster a random subset of this size and assign the rest. By default 5,000 if there are more than 20,000 items.
     pub subset: Option<NonZeroUsize>,
     /// Passes of k-means over all items before they are assigned.
     pub refine: usize,
-    /// How centres are scaled before items are assigned.
+    /// How centres are normalised before items are assigned.
     pub centre_norm: CentreNorm,
     /// How images become features.
     pub images: ImageOptions,
-    /// Which columns of tables are what.
+    /// Which columns of tables are ids, labels and features.
     pub tables: TableOptions,
 }
 
-/// What was found in a pile.
+/// The result of sorting a pile.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Where every item went; empty where [`discover_into`] handed them on.
+    /// The category of every item; empty after [`discover_into`], which passes them on.
     pub assignments: Vec<SortedItem>,
     /// The categories, with the number of their items.
     pub taxonomy: Taxonomy,
@@ -115,64 +115,64 @@ pub struct Outcome {
     pub examples: Examples,
     /// Images that could not be read.
     pub skipped: Vec<Skipped>,
-    /// How long it took.
+    /// The running time.
     pub timings: Timings,
-    /// The encoder that made the features, where that is known.
+    /// The encoder that made the features, if known.
     pub encoder: Option<String>,
     options: DiscoverOptions,
     items: Items,
     calibration_origin: CalibrationOrigin,
-    /// The encoder, when there were images.
+    /// The encoder, if there were images.
     used: Option<EncoderRecord>,
 }
 
-/// How long the parts of a discovery took.
+/// The running times of a discovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timings {
-    /// Reading what was given, images embedded.
+    /// Reading the input and embedding images.
     pub reading: Duration,
-    /// Everything until the last item had its category.
+    /// Everything, up to the last assignment.
     pub total: Duration,
 }
 
-/// The items that were clustered, and what came of them.
+/// The items that were clustered, and their assignments.
 #[derive(Debug)]
 pub struct ClusteredItems {
-    /// The task that they were.
+    /// Their task.
     pub task: Task,
     /// How the method stopped.
     pub stop: Stop,
-    /// What they are called.
+    /// Their ids.
     pub ids: Vec<String>,
-    /// The labels that they came with.
+    /// Their labels in the input.
     pub labels: Vec<Option<String>>,
     /// Where they went.
     pub assignments: Vec<Assignment>,
-    /// Which of them are of one scene, where that was looked for among all of the pile.
+    /// Their scenes, if scenes were searched in the whole pile.
     pub scenes: Option<Scenes>,
 }
 
-/// The labelled examples, with what they are called.
+/// The labelled examples and their ids.
 #[derive(Debug)]
 pub struct Examples {
     /// Their features and classes.
     pub support: Support,
-    /// What they are called.
+    /// Their ids.
     pub ids: Vec<String>,
-    /// The images that they are, where they are images.
+    /// Their images, if they are images.
     pub images: Vec<ImageItem>,
 }
 
 /// Sorts a pile into known classes and new categories.
 ///
-/// Everything that was found is in memory; [`discover_into`] is for piles that are too large for that.
+/// The result is kept in memory; use [`discover_into`] for piles that are too large for that.
 pub fn discover(inputs: Inputs, options: &DiscoverOptions, progress: &dyn Progress) -> Result<Outcome, Error> {
     let mut assignments = Vec::new();
     let outcome = discover_into(inputs, options, &mut assignments, progress)?;
     Ok(Outcome { assignments, ..outcome })
 }
 
-/// Sorts a pile of any size, and hands on where items went as they are assigned.
+/// Sorts a pile of any size, and passes each assignment on as it is made.
 pub fn discover_into(
     inputs: Inputs,
     options: &DiscoverOptions,
@@ -242,7 +242,7 @@ pub fn discover_into(
 }
 
 impl Outcome {
-    /// The method, what it went by and how it came to its end, in words.
+    /// Describes the method, its calibration and how it stopped in words.
     pub fn how(&self) -> String {
         let calibration = self.taxonomy.calibration();
         let knowledge = calibration.map(|calibration| known_by(calibration, &self.examples.support));
@@ -265,7 +265,7 @@ impl Outcome {
         self.save(output, report, progress)
     }
 
-    /// Saves everything but the assignments, which an output was given already; then these appear.
+    /// Saves everything but the assignments, which the output has already; then makes them appear.
     pub fn save(&self, output: Output, report: Option<&Page>, progress: &dyn Progress) -> Result<SavedFiles, Error> {
         let (items, method) = (&self.items, self.options.method.to_string());
         let (mut saved, page) = output.save(items, &method, progress, |folder| {
@@ -322,9 +322,9 @@ impl Outcome {
         }
     }
 
-    /// What a report says about how it was made.
-    fn made(&self) -> Made {
-        Made {
+    /// How the result was made, for the report.
+    fn made(&self) -> Provenance {
+        Provenance {
             method: self.options.method.to_string(),
             how: self.how(),
             encoder: match &self.used {
@@ -392,7 +392,7 @@ struct LoadedPile {
     items: Items,
     only_unlabelled: bool,
     rows: PileRows,
-    /// What made the features, when their files say so.
+    /// The encoder of the features, if their files say so.
     encoder: Option<String>,
 }
 
@@ -501,7 +501,7 @@ fn means_no_label(label: &str) -> bool {
     NO_LABEL.iter().any(|word| label.trim().eq_ignore_ascii_case(word))
 }
 
-/// Says which columns of a table were left out.
+/// Reports which columns of a table were left out.
 pub(crate) fn note_left_out(table: &Path, columns: &[String], progress: &dyn Progress) {
     if !columns.is_empty() {
         progress.note(&Note::ColumnsLeftOut { table, columns });
@@ -817,7 +817,7 @@ fn known_by(calibration: &Calibration, support: &Support) -> String {
     knowledge(calibration) + &detail
 }
 
-/// The method, what it went by and how it came to its end, in words.
+/// Describes the method, its calibration and how it stopped in words.
 pub fn how(method: &MethodSpec, knowledge: Option<&str>, stop: Stop) -> String {
     let method = match knowledge {
         None => method.to_string(),

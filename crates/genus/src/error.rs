@@ -1,4 +1,4 @@
-//! Why the pipeline cannot do what it was asked for.
+//! Errors of the pipeline.
 //!
 //! An error says what is wrong, as values. What to do about it depends on who asked: a command line names its flags, a service its
 //! fields.
@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use crate::training::TrainingError;
 
-/// Why the pipeline cannot do what it was asked for.
+/// Errors of the pipeline.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -34,13 +34,13 @@ pub enum Error {
     /// Examples and pile make no task.
     #[error(transparent)]
     Task(#[from] TaskError),
-    /// Features are of the wrong form.
+    /// Features have the wrong shape or values.
     #[error(transparent)]
     Features(#[from] FeatureError),
     /// There is no such encoder.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// The encoder cannot run here as asked for.
+    /// The encoder cannot run with these settings on this machine.
     #[error(transparent)]
     Isa(#[from] IsaError),
     /// The weights cannot be loaded.
@@ -63,21 +63,21 @@ pub enum Error {
     Export(#[from] ExportError),
 
     /// A parameter of the method has no effect on what it was given for.
-    #[error("the parameter {parameter} of {method} says how base classes are learnt from, and has no effect here")]
+    #[error("the parameter {parameter} of {method} only affects learning from base classes, and has no effect here")]
     NoEffect {
         /// The method.
         method: &'static str,
         /// The parameter.
         parameter: &'static str,
     },
-    /// The method judges by cosines, which this scaling of centres destroys.
-    #[error("centres scaled as in the authors' code are not for the method {method}, which judges by cosines")]
+    /// The method uses cosine similarity, which this normalisation of centres breaks.
+    #[error("centres scaled as in the authors' code are not for the method {method}, which uses cosine similarity")]
     CentreNorm {
         /// The method.
         method: String,
     },
     /// A calibration for a method that does not use one.
-    #[error("the method {method} has no use for a calibration")]
+    #[error("the method {method} does not use a calibration")]
     NoUseForCalibration {
         /// The method.
         method: String,
@@ -216,7 +216,7 @@ pub enum Error {
         /// What is wrong.
         source: TaskError,
     },
-    /// Two classes that nothing can tell apart, as items have one feature only.
+    /// Two classes with the same direction, as items have a single feature.
     #[error(
         "the items have one feature, and items are compared by their direction: all numbers of one sign are alike, so nothing \
          can tell classes `{first}` and `{second}` apart; use features of two or more columns"
@@ -227,7 +227,7 @@ pub enum Error {
         /// The other.
         second: String,
     },
-    /// Two classes that nothing can tell apart.
+    /// Two classes with the same prototype.
     #[error(
         "the examples of classes `{first}` and `{second}` have the same mean, so nothing can tell them apart; give them one \
          label or other examples"
@@ -244,7 +244,7 @@ pub enum Error {
         /// The number of kinds.
         kinds: usize,
     },
-    /// Features that cannot be of one encoder.
+    /// Features that cannot come from the same encoder.
     #[error(
         "{} has {first_dim} features an item, but {} has {second_dim}; features must come from the same encoder",
         first.display(), second.display()
@@ -280,32 +280,32 @@ pub enum Error {
         /// The encoder.
         encoder: &'static str,
     },
-    /// A file of ONNX where a network of our own is needed.
+    /// An ONNX file where only a built-in architecture works.
     #[error("{} is a file of ONNX, which makes features and nothing else", model.display())]
     OnlyEmbeds {
         /// The file.
         model: PathBuf,
     },
-    /// More was said of a file of ONNX than there is to say.
+    /// Weights or precision were given for an ONNX file.
     #[error("{} has its own weights and its own precision; leave both out", model.display())]
     OnnxIsWhole {
         /// The file.
         model: PathBuf,
     },
-    /// Files of ONNX cannot be run by this build.
+    /// This build cannot run ONNX files.
     #[cfg(not(feature = "onnx"))]
     #[error("{} needs ONNX Runtime, which this build is without; build it with the cargo feature `onnx`", model.display())]
     NoOnnx {
         /// The file.
         model: PathBuf,
     },
-    /// A file of ONNX cannot be loaded.
+    /// An ONNX file cannot be loaded.
     #[cfg(feature = "onnx")]
     #[error(transparent)]
     Onnx(#[from] genus_vision::OnnxError),
     /// The encoder of a taxonomy is not where it was.
     #[error(
-        "{} was made with the encoder {encoder}, and {} is not there any more",
+        "{} was made with the encoder {encoder}, but {} no longer exists",
         taxonomy.display(),
         file.display()
     )]
@@ -365,7 +365,7 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// What is to be shown of the items is nowhere.
+    /// The truths or texts to show cannot be found.
     #[error(
         "there is neither a file {named} nor a column of that name, since {} is no table; name a table with the columns id and \
          {column}, or say label for the folders that images are in",
@@ -388,7 +388,7 @@ pub enum Error {
         named: String,
     },
     /// The labels of the pile were asked for, and it has none.
-    #[error("the pile has no labels; it takes one folder a class, or a column label")]
+    #[error("the pile has no labels; use one folder per class, or a column label")]
     PileWithoutLabels,
     /// A table that says nothing about the items.
     #[error("{}: not one of its ids is that of an item that is shown", table.display())]
@@ -396,7 +396,7 @@ pub enum Error {
         /// The table.
         table: PathBuf,
     },
-    /// An export has no place to go to.
+    /// An export needs a folder.
     #[error("the export {export} needs {}", if *export == Export::ImageFolder { "a sorted folder" } else { "a folder of results" })]
     ExportNeedsFolder {
         /// The export.
@@ -410,7 +410,7 @@ pub enum Error {
         /// The pile.
         pile: PathBuf,
     },
-    /// An id leads out of the folder of its table.
+    /// An id leads out of its table's folder.
     #[error(
         "\"{id}\" names {}, which is neither below here nor beside {}; whoever made the table may have chosen it",
         path.display(), table.display()

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use genus_core::{Assignment, FeatureError, Stream, StreamPlace, TaskError, Taxonomy};
 use genus_data::{
-    AssignmentRow, AssignmentWriter, FeatureWriter, Format, Growing, ItemKey, KnownItem, KnownItems, Origin, SideFile,
-    TaxonomyFolder, read_growing,
+    AssignmentRow, AssignmentWriter, FeatureWriter, Format, GrowthState, ItemKey, KnownItem, KnownItems, Origin,
+    SideFile, TaxonomyFolder, read_growing,
 };
 use genus_report::Report;
 
@@ -21,10 +21,10 @@ use crate::output::{Folder, Output, SavedFiles, write_rows};
 use crate::report::{Page, REPORT_FILE, begin_page};
 use crate::{Error, Progress, Skipped};
 
-/// Lets the taxonomy of a folder grow by the items of a source, in their order; it goes into the folder `into`, which may be its
-/// own. Items that fit nothing wait there for those of the next run.
+/// Grows the taxonomy of a folder with the items of a source, in their order, and writes it to the folder `into`, which may be
+/// the same one. Items that fit no category wait there for the next run.
 ///
-/// Nothing is written before [`GrowOutcome::save`]. Until then nobody else changes the folder.
+/// Nothing is written before [`GrowOutcome::save`]; until then the folder is locked.
 pub fn grow(
     taxonomy: &Path,
     items: impl Into<Source>,
@@ -69,26 +69,26 @@ pub fn grow(
     })
 }
 
-/// What came of the items that a taxonomy grew by.
+/// The result of growing a taxonomy.
 #[must_use = "what is not saved is lost"]
 pub struct GrowOutcome {
     /// What the items are called.
     pub ids: Vec<String>,
-    /// Where each is in the end.
+    /// The final assignment of each.
     pub assignments: Vec<Assignment>,
     /// The grown taxonomy.
     pub taxonomy: Taxonomy,
     /// How many of the items each category has.
     pub counts: Counts,
-    /// How many of the items were there before.
+    /// How many of the items had been added before.
     pub known: usize,
     /// How many items of earlier runs have joined a category.
     pub joined: usize,
-    /// How many items wait.
+    /// How many items are waiting.
     pub waiting: usize,
     /// Images that could not be read.
     pub skipped: Vec<Skipped>,
-    /// How long it took.
+    /// The running time.
     pub time: Duration,
     /// Where the taxonomy comes from.
     pub origin: Origin,
@@ -154,7 +154,7 @@ impl GrowOutcome {
         let page = page.map(|page| begin_page(page, &folder)).transpose()?;
         if !self.unchanged {
             let made = Origin {
-                growing: Some(Growing {
+                growing: Some(GrowthState {
                     familiar: self.growth.stream.familiar(),
                     waiting: self.waiting,
                 }),
@@ -174,7 +174,7 @@ impl GrowOutcome {
     }
 }
 
-/// The folder that a taxonomy is to grow into. Nobody else changes it as long as this lives.
+/// The locked folder that a taxonomy grows into.
 struct GrowthFolder {
     /// Given up before the folder is removed.
     taxonomy: TaxonomyFolder,
@@ -227,7 +227,7 @@ struct ObservedItems {
     assignments: Vec<Assignment>,
     /// Items of earlier runs that have found a category.
     joined: Vec<(String, Assignment)>,
-    /// How many of the items were there before.
+    /// How many of the items had been added before.
     known: usize,
     nothing_new: bool,
 }

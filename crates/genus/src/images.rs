@@ -26,24 +26,24 @@ const UNSUPPORTED: &str = "pictures of this format cannot be read; convert it to
 /// How images become features.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ImageOptions {
-    /// The encoder: a name with its parameters, as in `dinov2-small:size=448`, the folder of a training, or a file of ONNX. By default
-    /// it is the one built into this program.
+    /// The encoder: a name with parameters, such as `dinov2-small:size=448`, the folder of a training run, or an ONNX file. By
+    /// default the built-in one.
     pub encoder: Option<String>,
-    /// The file of its weights; by default its own, built into this program, in the folder of the training, or from the model hub
-    /// and its cache.
+    /// The file of its weights; by default those that belong to it: built in, in the training run's folder, or from the model
+    /// hub or its cache.
     pub weights: Option<PathBuf>,
     /// The precision of matrix products; by default f32.
     pub precision: Option<Precision>,
-    /// Where features are remembered; by default in the user's cache folder.
+    /// Where features are cached; by default in the user's cache folder.
     pub cache: CacheChoice,
-    /// Whether the first image that cannot be read is an error. Otherwise such images are skipped.
+    /// Whether an unreadable image is an error. Otherwise such images are skipped.
     pub strict: bool,
     /// How large images may be.
     pub limits: Limits,
 }
 
 impl ImageOptions {
-    /// The encoder as it is named, or the default.
+    /// The name of the encoder, or the default.
     pub fn encoder(&self) -> &str {
         self.encoder.as_deref().unwrap_or(Model::DEFAULT)
     }
@@ -77,7 +77,7 @@ impl ImageOptions {
         Ok((spec, named.or(own)))
     }
 
-    /// The same with its weights on this machine, fetched if need be.
+    /// The same with its weights on this machine, downloaded if needed.
     pub fn find_with_weights(&self, progress: &dyn Progress) -> Result<(EncoderSpec, WeightsSource), Error> {
         let (spec, weights) = self.find()?;
         let weights = match weights {
@@ -112,7 +112,7 @@ impl ImageOptions {
         })
     }
 
-    /// An encoder in a file of ONNX, which has its weights and a precision of its own.
+    /// An encoder in an ONNX file, which has its own weights and precision.
     fn load_onnx(&self) -> Result<LoadedEncoder, Error> {
         let model = absolute(Path::new(self.encoder()));
         if self.weights.is_some() || self.precision.is_some() {
@@ -168,7 +168,7 @@ impl ImageOptions {
         Ok(options)
     }
 
-    /// The same options with the encoder at hand whose features a taxonomy has.
+    /// The same options with the available encoder that matches a taxonomy's features.
     fn by_fingerprint(&self, folder: &Path, made: &Origin) -> Result<Self, Error> {
         let unknown = || Error::UnknownEncoder {
             taxonomy: folder.to_owned(),
@@ -202,7 +202,7 @@ impl ImageOptions {
     }
 }
 
-/// Where features are remembered.
+/// Where features are cached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CacheChoice {
     /// In `GENUS_CACHE`, or in the cache folder of the user.
@@ -210,7 +210,7 @@ pub enum CacheChoice {
     User,
     /// In this folder.
     Folder(PathBuf),
-    /// Nowhere.
+    /// No cache.
     Nowhere,
 }
 
@@ -239,7 +239,7 @@ pub fn embed(
     Ok(embedder.skipped)
 }
 
-/// What makes features of images; the encoder is loaded when the first images come.
+/// Embeds images; the encoder is loaded with the first image.
 pub struct Embedder<'a> {
     options: &'a ImageOptions,
     progress: &'a dyn Progress,
@@ -253,7 +253,7 @@ pub struct Embedder<'a> {
 pub(crate) struct LoadedEncoder {
     /// What it is called, as it was asked for.
     pub(crate) name: String,
-    /// The instructions that it runs on; none where another library runs it.
+    /// The instruction set it runs on; none if another library runs it.
     pub(crate) isa: Option<Isa>,
     pub(crate) encoder: Box<dyn Encoder>,
     record: EncoderRecord,
@@ -284,7 +284,7 @@ impl<'a> Embedder<'a> {
         }
     }
 
-    /// The encoder that was used, if there were images.
+    /// The encoder, if there were images.
     pub fn used(&self) -> Option<&EncoderRecord> {
         self.loaded.as_ref().map(|loaded| &loaded.record)
     }
@@ -336,7 +336,7 @@ impl<'a> Embedder<'a> {
         self.embedded(&list, &path, None)
     }
 
-    /// The same where every item is looked at once: a table on the standard input is read as it comes.
+    /// The same if every item is read only once: a table on standard input is streamed.
     pub(crate) fn items_once(&mut self, source: Source, tables: &TableOptions) -> Result<Items, Error> {
         match &source {
             Source::Path(path)
@@ -461,7 +461,7 @@ impl<'a> Embedder<'a> {
     }
 }
 
-/// An encoder that stays in memory, for images that come one by one.
+/// An encoder that stays in memory, for images that arrive one by one.
 pub struct LiveEncoder {
     loaded: LoadedEncoder,
     limits: Limits,
@@ -484,7 +484,7 @@ impl LiveEncoder {
         })
     }
 
-    /// What tells its features from those of others.
+    /// The fingerprint of its features.
     pub fn fingerprint(&self) -> &str {
         self.loaded.encoder.fingerprint().as_str()
     }
@@ -506,7 +506,7 @@ impl LiveEncoder {
     }
 }
 
-/// Whether an encoder is a file of ONNX.
+/// Whether an encoder is an ONNX file.
 fn is_onnx(encoder: &str) -> bool {
     Path::new(encoder)
         .extension()
@@ -529,7 +529,7 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Whether a path leads to a pipe, which can be read once only.
+/// Whether a path is a pipe, which can be read only once.
 fn is_pipe(path: &Path) -> bool {
     #[cfg(unix)]
     return std::fs::metadata(path).is_ok_and(|found| std::os::unix::fs::FileTypeExt::is_fifo(&found.file_type()));
@@ -537,12 +537,12 @@ fn is_pipe(path: &Path) -> bool {
     return path.as_os_str().is_empty();
 }
 
-/// Whether a path is the standard input with a table on it, and not a list of images.
+/// Whether a path is standard input with a table on it, and not a list of images.
 fn is_table_on_standard_input(path: &Path, tables: &TableOptions) -> bool {
     path == Path::new("-") && tables.format.is_some()
 }
 
-/// What comes through a pipe or the standard input, in a file made for this run: a table is looked at more than once.
+/// What comes through a pipe or standard input, in a file made for this run: a table is looked at more than once.
 fn spooled(path: &Path, tables: &TableOptions) -> Result<Items, Error> {
     let failed = |source: std::io::Error| Error::Pipe {
         path: path.to_owned(),

@@ -14,7 +14,7 @@ use crate::Error;
 /// Rows of a block: 12 MB of 768 features. Larger ones leave the cache between reading and use.
 const BLOCK: usize = 4096;
 
-/// What the standard input is called in messages.
+/// What standard input is called in messages.
 const STANDARD_INPUT: &str = "the standard input";
 /// What features in memory are called in messages.
 const IN_MEMORY: &str = "the features in memory";
@@ -22,20 +22,20 @@ const IN_MEMORY: &str = "the features in memory";
 /// Where items come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
-    /// A feature file, a folder of images, a manifest or list of images, or `-` for the standard input: a table where its format
+    /// A feature file, a folder of images, a manifest or list of images, or `-` for standard input: a table where its format
     /// is said, or else a list of images.
     Path(PathBuf),
     /// Features in memory.
     Table {
         /// The items.
         table: Table,
-        /// The fingerprint of the encoder that made the features, where it is known.
+        /// The fingerprint of the encoder that made the features, if known.
         encoder: Option<String>,
     },
 }
 
 impl Source {
-    /// The path, or what stands for it in messages.
+    /// The path, or its name in messages.
     pub fn path(&self) -> &Path {
         match self {
             Source::Path(path) => path,
@@ -53,7 +53,7 @@ impl Source {
         }
     }
 
-    /// Fails when it is a path to nothing.
+    /// Fails if the path does not exist.
     pub(crate) fn check_there(&self) -> Result<(), Error> {
         match self {
             Source::Path(path) if path != Path::new("-") => match std::fs::metadata(path) {
@@ -101,13 +101,13 @@ pub struct Items {
     _temporary: Option<ScratchFolder>,
 }
 
-/// What is known of items before they are read.
+/// What is known about items before they are read.
 pub struct Header {
-    /// Features an item.
+    /// Features per item.
     pub dim: usize,
-    /// How many items there are, where the file says so.
+    /// The number of items, if the file says so.
     pub rows: Option<u64>,
-    /// The fingerprint of the encoder that made the features, where that is known.
+    /// The fingerprint of the encoder that made the features, if known.
     pub encoder: Option<String>,
     /// Columns that somebody might have meant as features.
     pub left_out: Vec<String>,
@@ -141,7 +141,7 @@ impl Items {
         }
     }
 
-    /// A table that is read once, as it comes.
+    /// A table that is streamed once.
     pub(crate) fn once(reader: TableReader) -> Self {
         Self {
             path: reader.path().to_owned(),
@@ -209,7 +209,7 @@ impl Items {
         }
     }
 
-    /// What is known of them before they are read.
+    /// What is known about them before they are read.
     pub fn header(&self) -> Result<Header, DataError> {
         if let Some(reader) = &*self.once.lock().unwrap_or_else(PoisonError::into_inner) {
             return Ok(Header::of(reader));

@@ -3,22 +3,22 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use genus_data::{Export, Exported, LinkKind, SortedItem, Sorting};
+use genus_data::{Export, ExportFiles, LinkKind, SortedItem, Sorting};
 
 use crate::items::{ItemFile, Items};
 use crate::output::SavedFiles;
 use crate::{Error, Length, Progress};
 
-/// What is to be done with the files of the items.
+/// What to do with the files of the items.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NextSteps {
-    /// Sort them into this folder, one folder a category.
+    /// Sort them into this folder, with one folder per category.
     pub sort_into: Option<PathBuf>,
-    /// What a sorted file is.
+    /// Whether sorted files are links or copies.
     pub link: LinkKind,
-    /// Whether the ids of a table may name files outside of its folder and of the current one.
+    /// Whether ids of a table may name files outside its folder and the current folder.
     pub allow_outside: bool,
-    /// The programs that files are written for.
+    /// The programs to write files for.
     pub exports: Vec<Export>,
 }
 
@@ -83,9 +83,9 @@ impl NextSteps {
         let mut exports = Vec::new();
         for export in self.exports {
             exports.push(match (export, &sorting) {
-                (Export::LabelStudio, _) => Exported::label_studio(out, items, made_by)?,
-                (Export::FiftyOne, _) => Exported::fiftyone(out, items)?,
-                (Export::ImageFolder, Some(sorting)) => Exported::imagefolder(sorting, items)?,
+                (Export::LabelStudio, _) => ExportFiles::label_studio(out, items, made_by)?,
+                (Export::FiftyOne, _) => ExportFiles::fiftyone(out, items)?,
+                (Export::ImageFolder, Some(sorting)) => ExportFiles::imagefolder(sorting, items)?,
                 (Export::ImageFolder, None) => continue,
             });
         }
@@ -111,7 +111,7 @@ fn not_inside(folder: &Path, pile: &Path) -> Result<(), Error> {
 #[derive(Default)]
 pub(crate) struct NextStepsPlan {
     sorting: Option<Sorting>,
-    exports: Vec<Exported>,
+    exports: Vec<ExportFiles>,
 }
 
 impl NextStepsPlan {

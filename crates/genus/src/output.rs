@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use genus_core::{Assignment, Scenes, Taxonomy};
-use genus_data::{AssignmentRow, AssignmentWriter, Exported, Format, SortedItem};
+use genus_data::{AssignmentRow, AssignmentWriter, ExportFiles, Format, SortedItem};
 
 use crate::error::Purpose;
 use crate::items::Items;
@@ -13,12 +13,12 @@ use crate::next_steps::{NextSteps, NextStepsPlan};
 use crate::{Error, Progress};
 use genus_report::Truth;
 
-/// Takes the rows of a result as they come, so that a pile may be larger than memory.
+/// Receives the rows of a result one by one, so that a pile may be larger than memory.
 pub trait Rows {
     /// Takes one row.
     fn write(&mut self, row: &AssignmentRow<'_>) -> Result<(), Error>;
 
-    /// Hands on the rows so far to whoever waits for them.
+    /// Flushes the rows so far.
     fn flush(&mut self) -> Result<(), Error> {
         Ok(())
     }
@@ -31,7 +31,7 @@ impl Rows for Vec<SortedItem> {
     }
 }
 
-/// Hands on where some items went, and their scenes where these were looked for among all items.
+/// Passes on the assignments of some items, with their scenes if known for all items.
 pub(crate) fn write_rows(
     rows: &mut dyn Rows,
     ids: &[String],
@@ -54,25 +54,25 @@ pub(crate) fn write_rows(
 
 /// Where assignments are written.
 pub enum Destination {
-    /// Into a folder, as `assignments.csv`, `.jsonl` or `.parquet`, with everything else that a run gives.
+    /// A folder: `assignments.csv`, `.jsonl` or `.parquet`, and all other results.
     Folder(PathBuf),
-    /// To a writer, and nothing else is kept.
+    /// A writer, for the assignments only.
     Writer {
-        /// What it is called in messages.
+        /// Its name in messages.
         name: String,
         /// The writer, buffered.
         writer: Box<dyn Write + Send>,
     },
 }
 
-/// The form of the assignments, and what is done with the items.
+/// The format of the assignments, and what to do with the items' files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OutputOptions {
     /// The format of the assignments.
     pub format: Format,
-    /// Whether names that a spreadsheet would take for a formula are marked in CSV.
+    /// Whether CSV cells that a spreadsheet would take for a formula get an apostrophe.
     pub spreadsheet: bool,
-    /// What is done with the files of the items.
+    /// What to do with the files of the items.
     pub next: NextSteps,
 }
 
@@ -83,11 +83,11 @@ pub struct SavedFiles {
     pub folder: Option<PathBuf>,
     /// The page that shows them.
     pub report: Option<PathBuf>,
-    /// How many files were sorted, and into which folder.
+    /// The number of sorted files, and their folder.
     pub sorted: Option<(u64, PathBuf)>,
     /// The files for other programs.
-    pub exports: Vec<Exported>,
-    /// How right the result is, where the truth was given.
+    pub exports: Vec<ExportFiles>,
+    /// The accuracy, if the truth is known.
     pub truth: Option<Truth>,
 }
 
@@ -236,7 +236,7 @@ impl Output {
     }
 }
 
-/// A folder for results, removed again when it was made for them and nothing came of it.
+/// A folder for results; removed on failure if it was created for them.
 pub struct Folder {
     path: PathBuf,
     /// The folders that were not there before, the innermost first.

@@ -1,4 +1,4 @@
-//! What a long run says while it works.
+//! Progress of long runs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use genus_data::DataError;
 use genus_vision::Isa;
 
-/// Hears how far a long run has come, and what happens on the way. Called from several threads.
+/// Receives the progress of a long run. Called from several threads.
 pub trait Progress: Sync {
-    /// A stage begins; whatever began before is over.
+    /// A stage begins, and the previous one ends.
     fn start(&self, stage: &str, length: Length);
 
-    /// So many more steps of the stage are done.
+    /// More steps of the stage are done.
     fn advance(&self, steps: u64);
 
     /// The stage is over.
     fn end(&self) {}
 
-    /// Something is worth telling.
+    /// Something happened that a user may want to know.
     fn note(&self, note: &Note) {
         let _ = note;
     }
@@ -31,7 +31,7 @@ pub trait Progress: Sync {
 /// How long a stage is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// So many steps.
+    /// This many steps.
     Steps(u64),
     /// So many bytes.
     Bytes(u64),
@@ -55,7 +55,7 @@ pub enum Note<'a> {
         encoder: &'a str,
         /// What it ran on.
         isa: Option<Isa>,
-        /// How long it took.
+        /// The running time.
         seconds: f64,
     },
     /// Images that cannot be read are missing from the result.
@@ -108,7 +108,7 @@ pub struct Skipped {
     pub reason: String,
 }
 
-/// Hears nothing.
+/// Ignores all progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 

@@ -8,7 +8,9 @@ use genus_core::projection::Projection;
 use genus_core::{Assignment, Features, MergeTree, Scenes, Stop, Task, Taxonomy};
 use genus_data::{DataError, ImageItem, TableOptions, for_each_cell};
 use genus_files::{AtomicFile, FileError};
-use genus_report::{Category, Communities, Example, Item, Made, Pictures, Report, Slot, Tied, Truth, Why};
+use genus_report::{
+    Category, Communities, Example, Item, NeighbourTies, Pictures, Provenance, Report, Slot, Truth, Why,
+};
 use genus_vision::{EncodeError, ImageSource, Limits, with_decoded};
 use rayon::prelude::*;
 
@@ -99,7 +101,7 @@ pub(crate) struct PageContents<'a> {
     pub(crate) described: ReportSource<'a>,
     /// The labels that the items came with.
     pub(crate) labels: &'a [Option<String>],
-    pub(crate) made: Made,
+    pub(crate) made: Provenance,
     /// The images that the items and the examples are, where they are images.
     pub(crate) images: &'a [ImageItem],
     pub(crate) example_images: &'a [ImageItem],
@@ -272,7 +274,7 @@ pub fn describe(described: &ReportSource) -> Report {
     Report {
         title: String::new(),
         things: ["item", "items"].map(str::to_owned),
-        made: Made::default(),
+        made: Provenance::default(),
         categories: categories.collect(),
         items: items.collect(),
         examples: examples.collect(),
@@ -304,7 +306,7 @@ fn communities(
     support: &Features,
     in_space: &dyn Fn(&Features) -> Features,
     neighbours: usize,
-) -> (Communities, Vec<Option<Tied>>) {
+) -> (Communities, Vec<Option<NeighbourTies>>) {
     let task = described.task;
     let alone = || Scenes::from_numbers(&(0..of_items.len()).collect::<Vec<_>>());
     let scenes = match described.scenes {
@@ -334,7 +336,7 @@ fn communities(
     let tied = scenes.of().iter().zip(of_items).map(|(&scene, &own)| {
         // What was assigned later may have parted a scene.
         let ties = Some(&found.points[scene]).filter(|_| category_of(scene) == own)?;
-        Some(Tied {
+        Some(NeighbourTies {
             own: ties.own,
             nearest: ties.nearest.iter().copied().map(slot).collect(),
         })

@@ -584,7 +584,7 @@ fn a_folder_belongs_to_one_run() {
     let base = settings(&root);
     train(&base, &run, &mut Ear::default()).unwrap();
     let again = |settings| message(Training::begin(settings, &run, &mut Ear::default()));
-    assert!(again(base.clone()).contains("holds this run already"));
+    assert!(again(base.clone()).contains("already contains this run"));
     let other = again(TrainingSettings {
         epochs: 9,
         blocks: TrainedBlocks::Last(1),

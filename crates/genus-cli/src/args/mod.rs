@@ -1,8 +1,7 @@
 //! The arguments of the program.
 //!
-//! They are what was typed and nothing more. A command has its own in its file, where they become the options that it runs with
-//! (see [`Arguments`]); those that several commands have are in [`shared`]. One definition feeds parsing, help, completions and
-//! manual pages.
+//! Each command defines its own in its file and turns them into options before it runs (see [`Arguments`]); arguments of
+//! several commands are in [`shared`]. One definition feeds parsing, help, completions and man pages.
 
 pub(crate) mod shared;
 
@@ -18,18 +17,17 @@ use shared::ranged;
 
 /// The arguments of a command.
 pub(crate) trait Arguments {
-    /// What they mean: the options of the library, and what only a terminal needs. All that the command sees.
+    /// What the command runs with: the options of the library, and what only a terminal needs.
     type Options;
 
-    /// Makes options of arguments; `seed` is that of the whole program.
+    /// Turns arguments into options; `seed` is the global option.
     fn options(self, seed: u64) -> Result<Self::Options, Failure>;
 
     /// Runs the command.
     fn run(options: Self::Options, terminal: Terminal) -> Result<(), Failure>;
 }
 
-/// Makes the commands of a table: what is parsed, what the help lists under each heading, and what runs. After `..` stand several
-/// commands of one family.
+/// Defines all commands: parsing, the headings of the help, and dispatch. `..` includes an enum of commands.
 macro_rules! commands {
     ($($heading:literal => $(..$family:ident($group:ty),)? $($name:ident($args:ty)),*;)*) => {
         #[derive(Debug, Subcommand)]
@@ -59,8 +57,8 @@ macro_rules! commands {
 }
 
 commands! {
-    "Sort once" => Demo(crate::demo::DemoArgs), Discover(crate::discover::DiscoverArgs), Assign(crate::assign::AssignArgs);
-    "A collection" => ..Collection(crate::collection::CollectionCommand),
+    "Sort a pile" => Demo(crate::demo::DemoArgs), Discover(crate::discover::DiscoverArgs), Assign(crate::assign::AssignArgs);
+    "Collections" => ..Collection(crate::collection::CollectionCommand),
         Serve(crate::serve::ServeArgs), Token(crate::serve::TokenArgs);
     "Encoders" => Embed(crate::embed::EmbedArgs), Encoders(crate::encoders::EncodersArgs), Cache(crate::cache::CacheArgs),
         Train(crate::train::TrainArgs);
@@ -92,7 +90,7 @@ macro_rules! examples {
     () => {
         "\
 Examples:
-  genus demo                                          see it work, no data needed
+  genus demo                                          try it, no data needed
   genus discover --support labelled/ --query photos/ --out result
   genus discover --support labelled.csv --query pile.parquet > assignments.csv
   genus discover table.npz --out result               rows without a label are the pile
@@ -106,14 +104,14 @@ Examples:
 macro_rules! limits {
     () => {
         "\
-Limits, so that no small file fills the memory; an error names the file and the limit:
-  a row of a table    1,048,576 features; 16 MiB in .csv, .tsv and .jsonl, and the same for a header
-  a text in a table   256 KiB in .parquet, .feather and .npz; 1 GiB for a column of a .npz
-  a page of Parquet   256 MiB; 1 GiB for those of all features at a time, and for a batch of Arrow
-  a table unpacked    1 GiB, or 256 times the size of its file
-  a file of ours      64 MiB of text, 256 MiB for a calibration, 4 GiB for other tensors
-  an image            --max-file-mb, --max-megapixels; one of more than 16 megapixels at a time
-Whole numbers have a range each. Devices are refused, and a pipe is read once."
+Limits on input files, which keep memory use bounded; errors name the file and the limit:
+  table rows          1,048,576 features; 16 MiB in .csv, .tsv and .jsonl, also for headers
+  texts in tables     256 KiB in .parquet, .feather and .npz; 1 GiB for a column of .npz
+  Parquet pages       256 MiB; 1 GiB for the pages of all features at a time, and for an Arrow batch
+  unpacked tables     1 GiB, or 256 times the file size
+  Genus's own files   64 MiB of text, 256 MiB for a calibration, 4 GiB for other tensors
+  images              --max-file-mb, --max-megapixels; larger than 16 megapixels one at a time
+All numeric options have a range. Devices are refused, and a pipe is read once."
     };
 }
 
@@ -123,16 +121,16 @@ macro_rules! exit_codes {
 Exit codes:
   0    success
   1    failure; the message says what to do
-  2    the command was not meant like this
-  3    success, but files were skipped: --summary names them
+  2    wrong usage
+  3    success, but some files were skipped (--summary names them)
   130  interrupted (Ctrl-C), 143 terminated (SIGTERM)"
     };
 }
 
-/// Sorts items into the classes you know and the categories you do not know yet.
+/// Sorts items into known classes and new categories.
 ///
-/// From a few labelled examples of some classes and a pile of unlabelled items, Genus says which items belong to the known
-/// classes and groups the rest into new categories, without being told how many there are.
+/// Given a few labelled examples of some classes and a pile of unlabelled items, Genus finds the items of the known classes and
+/// groups the rest into new categories, without being told how many there are.
 #[derive(Debug, Parser)]
 #[command(
     name = "genus",
@@ -149,7 +147,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// What was typed; the program ends here where it was help that was asked for, or where it makes no sense.
+    /// Parses the command line; exits on `--help` and on errors.
     pub(crate) fn read() -> Self {
         Self::from_arg_matches(&Self::grouped().get_matches()).unwrap_or_else(|error| error.exit())
     }
@@ -173,7 +171,7 @@ impl Args {
         self.command.run(self.global.seed, terminal)
     }
 
-    /// The command whose help has the commands in groups, which clap has no way to say.
+    /// The command with its subcommands grouped in the help, which clap cannot do itself.
     fn grouped() -> clap::Command {
         let command = Args::command();
         let width = names(command.clone()).iter().map(String::len).max().unwrap_or(0);
@@ -193,7 +191,7 @@ impl Args {
         );
         command
             .mut_subcommands(|found| found.hide(true))
-            // Of commands that are hidden the usage would say nothing.
+            // The usage would not mention hidden commands.
             .override_usage("genus [OPTIONS] <COMMAND>")
             .help_template(template)
     }
@@ -202,16 +200,16 @@ impl Args {
 /// What every command has.
 #[derive(Debug, clap::Args)]
 struct GlobalArgs {
-    /// Number of threads; all cores by default. Results do not depend on it
+    /// Number of threads; by default all cores. Results do not depend on it
     #[arg(long, value_parser = ranged::<NonZeroUsize>("threads"), global = true, value_name = "N", help_heading = GLOBAL)]
     threads: Option<NonZeroUsize>,
-    /// Seed of everything random; the same seed gives the same bytes
+    /// Random seed; the same seed gives the same bytes
     #[arg(long, global = true, default_value_t = 0, value_name = "N", help_heading = GLOBAL)]
     seed: u64,
-    /// No progress and no summary, only errors
+    /// Print errors only: no progress, no summary
     #[arg(long, short, global = true, help_heading = GLOBAL)]
     quiet: bool,
-    /// Write what the run did as JSON: counts, times, what was skipped, how it ended
+    /// Write a summary of the run as JSON: counts, times, skipped files, exit code
     #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL)]
     summary: Option<PathBuf>,
 }

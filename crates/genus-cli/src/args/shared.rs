@@ -9,7 +9,7 @@ use genus_core::{CentreNorm, Prototypes, ranges};
 use genus_data::{Export, Format, LinkKind};
 use genus_vision::{Limits, Model, Precision};
 
-use crate::output::Target;
+use crate::output::OutputTarget;
 
 /// Reads a number that the table of ranges has under a name.
 pub(crate) fn ranged<T>(name: &'static str) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
@@ -30,13 +30,13 @@ pub(crate) const TABLES: &str = "Options for tables";
 /// Which columns of a table are what, but for its features.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ColumnArgs {
-    /// The column of labels; by default label, class, target or y
+    /// The label column; by default label, class, target or y
     #[arg(long, value_name = "COLUMN", help_heading = TABLES)]
     label: Option<String>,
-    /// The column of ids; by default id, or a path
+    /// The id column; by default id, or a path
     #[arg(long, value_name = "COLUMN", help_heading = TABLES)]
     id: Option<String>,
-    /// A label that means "no label", as in unknown, NA or ?; may be given several times. An empty one always means it
+    /// A label that means "no label", such as unknown, NA or ?; can be given several times. An empty label always does
     #[arg(long, value_name = "WORD", help_heading = TABLES)]
     unlabelled: Vec<String>,
 }
@@ -55,14 +55,14 @@ impl ColumnArgs {
 /// Which columns of a table are what.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TableArgs {
-    /// The columns of features, as in pca1,pca2 or 'pca*', or one column of lists; by default columns that are numbered from 0 or
-    /// 1, or embedding
+    /// The feature columns, such as pca1,pca2 or 'pca*', or one column of lists; by default columns numbered from 0 or 1, or
+    /// embedding
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = TABLES)]
     features: Vec<String>,
     #[command(flatten)]
     columns: ColumnArgs,
-    /// The format of tables whose names do not say it: csv, tsv, jsonl, parquet, arrow, npy, npz or safetensors. With it - is a
-    /// table on the standard input
+    /// The format of tables whose file names do not tell: csv, tsv, jsonl, parquet, arrow, npy, npz or safetensors. With it, -
+    /// is a table on standard input
     #[arg(long, value_name = "FORMAT", help_heading = TABLES)]
     input: Option<TableFormat>,
 }
@@ -83,11 +83,11 @@ pub(crate) const IMAGES: &str = "Options for images";
 /// Which encoder makes the features.
 #[derive(Debug, clap::Args)]
 pub(crate) struct EncoderArgs {
-    /// The encoder, as in dinov2-small or dinov2-small:size=448 (see `genus encoders list`), or the folder of a training. By default
-    /// it is the one inside of this program; `train` and `bench paper` take that of the paper, `assign` that of the taxonomy
+    /// The encoder, such as dinov2-small or dinov2-small:size=448 (see `genus encoders list`), or the folder of a training run.
+    /// By default the built-in one; for `train` and `bench paper` the paper's, for `assign` the taxonomy's
     #[arg(long, value_name = "ENCODER", help_heading = IMAGES)]
     encoder: Option<String>,
-    /// The encoder's weights, .safetensors or PyTorch; without it they are its own, or from the Hugging Face hub or its cache
+    /// The encoder's weights, .safetensors or PyTorch; by default from the Hugging Face hub or its cache
     #[arg(long, value_name = "FILE", help_heading = IMAGES)]
     weights: Option<PathBuf>,
 }
@@ -97,20 +97,20 @@ pub(crate) struct EncoderArgs {
 pub(crate) struct ImageArgs {
     #[command(flatten)]
     encoder: EncoderArgs,
-    /// Precision of the matrix products, f32 by default. bf16 is faster where the processor has it (AVX512-BF16 or AMX), for vision
-    /// transformers only; features of one are never compared with those of the other
+    /// Precision of matrix products, by default f32. bf16 is faster on CPUs with AVX512-BF16 or AMX, for vision transformers
+    /// only. Features of different precision are never compared
     #[arg(long, value_name = "f32|bf16", help_heading = IMAGES)]
     precision: Option<Precision>,
-    /// Embed every image, and remember none
+    /// Do not use the feature cache
     #[arg(long, help_heading = IMAGES)]
     no_cache: bool,
-    /// Fail at the first image that cannot be read, instead of skipping it
+    /// Fail at the first unreadable image instead of skipping it
     #[arg(long, help_heading = IMAGES)]
     strict: bool,
-    /// Skip images of more than so many million pixels
+    /// Skip images larger than this many million pixels
     #[arg(long, value_parser = ranged::<u64>("max-megapixels"), default_value_t = 100, value_name = "N", help_heading = IMAGES)]
     max_megapixels: u64,
-    /// Skip image files of more than so many megabytes
+    /// Skip image files larger than this many megabytes
     #[arg(long, value_parser = ranged::<u64>("max-file-mb"), default_value_t = 256, value_name = "N", help_heading = IMAGES)]
     max_file_mb: u64,
 }
@@ -153,7 +153,7 @@ impl ImageArgs {
 /// Where data sets lie.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DataRootArgs {
-    /// The folder that data sets with a name lie in; by default that of GENUS_DATA, or the current one
+    /// The folder of the data sets; by default $GENUS_DATA, or the current folder
     #[arg(long, value_name = "DIR")]
     data_root: Option<PathBuf>,
 }
@@ -170,16 +170,16 @@ impl DataRootArgs {
 /// The classes of an episode.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClassArgs {
-    /// Known classes of an episode
+    /// Known classes per episode
     #[arg(long, value_parser = ranged::<usize>("way"), default_value_t = 5, value_name = "N")]
     pub(crate) way: usize,
-    /// Labelled examples of a known class
+    /// Labelled examples per known class
     #[arg(long, value_parser = ranged::<usize>("shot"), default_value_t = 5, value_name = "K")]
     pub(crate) shot: usize,
-    /// New classes of an episode
+    /// New classes per episode
     #[arg(long, value_parser = ranged::<usize>("new"), default_value_t = 5, value_name = "M")]
     pub(crate) new: usize,
-    /// What to do with classes that have too few items: error, or skip them
+    /// What to do with classes that have too few items
     #[arg(long, default_value_t = ShortClasses::Error, value_name = "error|skip")]
     pub(crate) short_classes: ShortClasses,
 }
@@ -187,7 +187,7 @@ pub(crate) struct ClassArgs {
 /// How examples become prototypes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PrototypeArgs {
-    /// How examples become a class's prototype: raw-mean, unit-mean or unit-mean-unnormalised
+    /// How a class's examples become its prototype: raw-mean, unit-mean or unit-mean-unnormalised
     #[arg(long = "proto", default_value_t = Prototypes::default(), value_name = "KIND")]
     pub(crate) kind: Prototypes,
 }
@@ -195,10 +195,10 @@ pub(crate) struct PrototypeArgs {
 /// What happens when a subset was clustered and the rest is assigned.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SecondStepArgs {
-    /// Passes of k-means over all items before they are assigned
+    /// Number of k-means passes over all items before they are assigned
     #[arg(long, value_parser = ranged::<usize>("refine"), default_value_t = 0, value_name = "N")]
     pub(crate) refine: usize,
-    /// How centres are scaled before items are assigned: cosine, or authors-columns as in the authors' code
+    /// How centres are normalised before items are assigned: cosine, or authors-columns as in the authors' code
     #[arg(long, default_value_t = CentreNorm::Cosine, value_name = "NORM")]
     pub(crate) centre_norm: CentreNorm,
 }
@@ -206,41 +206,41 @@ pub(crate) struct SecondStepArgs {
 /// Where results go, and how they are written.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OutputArgs {
-    /// Write the results into this folder instead of the standard output
+    /// Write the results to this folder instead of standard output
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Format of the assignments: csv, jsonl or parquet
     #[arg(long, short, default_value_t = Format::Csv, value_name = "FORMAT")]
     format: Format,
-    /// Put an apostrophe before names in CSV that a spreadsheet would take for a formula (= + - @)
+    /// Put an apostrophe before CSV cells that a spreadsheet would take for a formula (= + - @)
     #[arg(long)]
     spreadsheet: bool,
 }
 
 /// What is done with the files of the items afterwards.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Next steps, for images and tables whose ids are paths")]
+#[command(next_help_heading = "Next steps (for images, and tables whose ids are paths)")]
 pub(crate) struct NextStepsArgs {
-    /// Make a folder for every category in this one, with links to its files; unsure ones are in unsure/, by their best guess.
-    /// Nothing is moved or replaced, and links that are there already stay
+    /// Make one folder per category in DIR, with links to its files; unsure items go to unsure/, by their best guess. Nothing
+    /// is moved or replaced, and existing links stay
     #[arg(long, value_name = "DIR")]
     sort_into: Option<PathBuf>,
     /// What --sort-into makes: symbolic links, hard links or copies
     #[arg(long, default_value_t = LinkKind::Sym, value_name = "sym|hard|copy", requires = "sort_into")]
     link: LinkKind,
-    /// Let the ids of a table name files outside of its folder and of the current one
+    /// Allow ids of a table to name files outside its folder and the current one
     #[arg(long)]
     allow_outside: bool,
-    /// Write files for another program too; may be given several times. label-studio (tasks with predictions) and fiftyone go
-    /// into --out, imagefolder (metadata.csv for Hugging Face datasets) into --sort-into
+    /// Also write files for another program; can be given several times. label-studio (tasks with predictions) and fiftyone are
+    /// written to --out, imagefolder (metadata.csv for Hugging Face datasets) to --sort-into
     #[arg(long, value_name = "label-studio|fiftyone|imagefolder")]
     export: Vec<Export>,
 }
 
 impl OutputArgs {
     /// Where the results go, and what is done with the files of the items.
-    pub(crate) fn target(self, next: NextStepsArgs) -> Target {
-        Target {
+    pub(crate) fn target(self, next: NextStepsArgs) -> OutputTarget {
+        OutputTarget {
             folder: self.out,
             options: OutputOptions {
                 format: self.format,

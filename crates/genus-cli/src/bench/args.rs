@@ -14,7 +14,7 @@ use genus_lab::{
 };
 
 use super::paper::{Paper, Transfer};
-use super::{Backbones, BenchTask, Files, HalfOfClasses, Plot, Run};
+use super::{Backbones, BenchRun, BenchTask, EpisodePlot, HalfOfClasses, ResultFiles};
 use crate::args::Arguments;
 use crate::args::shared::{
     ClassArgs, ColumnArgs, DataRootArgs, IMAGES, ImageArgs, PrototypeArgs, SecondStepArgs, TABLES, of_paper, ranged,
@@ -41,7 +41,7 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
-    /// All methods on episodes of one shape: the main table, and calibrated, the default of discover
+    /// All methods on episodes of one shape: the main table
     #[command(
         after_help = "Examples:\n  genus bench main --features cub.npz --split cub.split.json\n  \
                             genus bench main --data cub200 --data-root /data --encoder runs/cub --shot 1\n  \
@@ -49,7 +49,7 @@ enum BenchCommand {
                             genus bench main --features cub.npz --tail 3-24 --outliers 5"
     )]
     Main(EpisodeArgs),
-    /// Every query judged by itself against the known classes
+    /// Real-time: every query on its own against the known classes
     #[command(
         after_help = "Examples:\n  genus bench realtime --features cub.npz --split cub.split.json --svg trade-off.svg"
     )]
@@ -64,39 +64,39 @@ enum BenchCommand {
     Large {
         #[command(flatten)]
         common: CommonArgs,
-        /// How many queries are clustered
+        /// Number of queries to cluster
         #[arg(long, value_parser = ranged::<NonZeroUsize>("subset"), default_value = "400", value_name = "N")]
         subset: NonZeroUsize,
-        /// How many tasks are averaged
+        /// Number of tasks to average over
         #[arg(long, value_parser = ranged::<NonZeroU64>("tasks"), default_value = "10", value_name = "N", visible_alias = "episodes")]
         tasks: NonZeroU64,
         #[command(flatten)]
         second_step: SecondStepArgs,
-        /// Take the data in its own order and cluster the first 40 items a class, as the authors' code does
+        /// Take the data in file order and cluster the first 40 items per class, as the authors' code does
         #[arg(long)]
         authors: bool,
     },
-    /// Accuracy against the number of queries of a class
+    /// Accuracy against the number of queries per class
     #[command(
         after_help = "Examples:\n  genus bench queries --features cub.npz --query 1,5,10,15,20 --svg queries.svg"
     )]
     Queries {
         #[command(flatten)]
         common: CommonArgs,
-        /// Numbers of queries of a class; by default 1,5,10,15,20,25,30 as far as the data goes
+        /// Numbers of queries per class; by default 1,5,10,15,20,25,30, as far as the data allows
         #[arg(long, value_parser = ranged::<NonZeroUsize>("query"), value_name = "Q,…", value_delimiter = ',')]
         query: Vec<NonZeroUsize>,
         #[command(flatten)]
         episodes: EpisodeCountArgs,
     },
-    /// Piles as people have them: items a class, long tails, bursts, numbers of examples, outliers
+    /// Realistic piles: items per class, long tails, bursts, numbers of examples, outliers
     #[command(
         after_help = "Examples:\n  genus bench piles --features birds.npz --svg piles.svg --report piles.html\n  \
                             genus bench piles --features birds.npz --half first --with-base\n  \
                             genus bench piles --features birds.npz --classes 48 --way 10 --items 200 --vary items,tail"
     )]
     Piles(Box<PilesArgs>),
-    /// A pile item by item in several random orders, as `assign --grow` takes it, beside the pile at once and OCD
+    /// A pile item by item in several random orders, as in `assign --grow`, compared with the whole pile at once and OCD
     #[command(
         after_help = "Examples:\n  genus bench stream --features birds.npz --svg stream.svg\n  \
                             genus bench stream --features birds.npz --split birds.split.json --tail 6-200 --orders 10"
@@ -105,7 +105,7 @@ enum BenchCommand {
     /// More known and new classes: 5 and 20, 10 and 20, 10 and 40
     #[command(after_help = "Examples:\n  genus bench tasks --features cub.npz --split cub.split.json")]
     Tasks(EpisodeArgs),
-    /// The calibrated method without one part of it at a time, and SHC and UKC on its features
+    /// Ablation of the calibrated method, and SHC and UKC on its features
     #[command(
         after_help = "Examples:\n  genus bench ablation --features cub.npz --split cub.split.json\n  \
                             genus bench ablation --features cub.npz --split cub.split.json --tail 3-24 --outliers 5"
@@ -140,7 +140,7 @@ enum BenchCommand {
     Backbones {
         #[command(flatten)]
         bench: EpisodeArgs,
-        /// The encoders, each a name, the folder of a training, or either with its weights as in resnet18@FILE
+        /// The encoders: names or folders of training runs, optionally with weights as in resnet18@FILE
         #[arg(long, value_name = "A,B,…", value_delimiter = ',', required = true)]
         encoders: Vec<String>,
     },
@@ -154,10 +154,10 @@ enum BenchCommand {
         data: Vec<String>,
         #[command(flatten)]
         data_root: DataRootArgs,
-        /// Which of the data sets' images are taken
+        /// Which images of the data sets to use
         #[arg(long, default_value_t, value_name = "train|test|all|paper")]
         images: Images,
-        /// The folders of the trainings, with the data set that each was trained on
+        /// The training runs, with the data set of each
         #[arg(long, value_name = "NAME=RUN,…", value_delimiter = ',', required = true)]
         trained: Vec<String>,
         #[command(flatten)]
@@ -168,33 +168,33 @@ enum BenchCommand {
         image_options: ImageArgs,
         #[command(flatten)]
         episodes: EpisodeCountArgs,
-        /// Queries of a class
+        /// Queries per class
         #[arg(long, value_parser = ranged::<usize>("query"), default_value_t = 15, value_name = "Q", conflicts_with = "tail")]
         query: usize,
     },
-    /// Draw single episodes: maps of what was found, and confusion matrices
+    /// Draw single episodes: maps of the categories, and confusion matrices
     #[command(after_help = "Examples:\n  genus bench plot --features cub.npz --split cub.split.json --out figures")]
     Plot {
         #[command(flatten)]
         source: SourceArgs,
         #[command(flatten)]
         trial: TrialArgs,
-        /// The folder for the drawings
+        /// The folder for the figures
         #[arg(long, short, value_name = "DIR")]
         out: PathBuf,
-        /// How many episodes are drawn
+        /// Number of episodes to draw
         #[arg(long, value_parser = ranged::<NonZeroU64>("episodes"), default_value = "4", value_name = "N")]
         episodes: NonZeroU64,
-        /// Queries of a class
+        /// Queries per class
         #[arg(long, value_parser = ranged::<usize>("query"), default_value_t = 15, value_name = "Q", conflicts_with = "tail")]
         query: usize,
-        /// How points are laid out in the plane
+        /// The projection to two dimensions
         #[arg(long, default_value_t = Projection::Tsne, value_name = "tsne|pca")]
         projection: Projection,
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Which data sets are on disk, and how many images they have beside the paper's counts
+    /// List the data sets on disk, with their image counts next to the paper's
     #[command(after_help = "Examples:\n  genus bench data --data-root /data\n  genus bench data --data cub200")]
     Data {
         #[command(flatten)]
@@ -203,7 +203,7 @@ enum BenchCommand {
         #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
         data: Vec<String>,
     },
-    /// Everything that the disk allows, into one folder; goes on where it was interrupted
+    /// All experiments on all data sets on disk, into one folder; resumes after an interrupt
     #[command(after_help = "Examples:\n  genus bench paper --data-root /data --out results\n  \
                             genus bench paper --data-root /data --data cub200 --encoder efficientnet-lite2 --weights lite2.pth\n  \
                             genus bench paper --data-root /data --trained cub200=runs/cub --encoders resnet18,resnet50")]
@@ -217,34 +217,34 @@ struct PilesArgs {
     source: SourceArgs,
     #[command(flatten)]
     half: HalfArgs,
-    /// Classes of a pile
+    /// Classes per pile
     #[arg(long, value_parser = ranged::<NonZeroUsize>("classes"), default_value = "24", value_name = "N")]
     classes: NonZeroUsize,
-    /// Known classes among them
+    /// Known classes per pile
     #[arg(long, value_parser = ranged::<usize>("way"), default_value_t = 8, value_name = "N")]
     way: usize,
-    /// Labelled examples of a known class, where these are not what is varied
+    /// Labelled examples per known class, unless these are varied
     #[arg(long, value_parser = ranged::<usize>("shot"), default_value_t = 5, value_name = "K")]
     shot: usize,
-    /// Numbers of items of a class, examples not counted; what else is varied is varied at the middle one
+    /// Numbers of items per class, without examples; everything else is varied at the middle one
     #[arg(long, value_parser = ranged::<NonZeroUsize>("items"), value_name = "Q,…", value_delimiter = ',', default_values = ["20", "60", "200"])]
     items: Vec<NonZeroUsize>,
-    /// The fewest and the most items of a class in the pile with a long tail, on a geometric ladder
+    /// The smallest and largest class size in the pile with a long tail, in geometric steps
     #[arg(long, default_value = "6-200", value_name = "LOW-HIGH")]
     tail: Tail,
-    /// Frames of a burst. They are made in the space of features: the row itself, and rows that lie near it
+    /// Frames per burst, simulated in feature space: the row itself and rows near it
     #[arg(long, value_parser = ranged::<NonZeroUsize>("bursts"), default_value = "3", value_name = "N")]
     bursts: NonZeroUsize,
-    /// Numbers of examples of a known class
+    /// Numbers of examples per known class
     #[arg(long, value_parser = ranged::<NonZeroUsize>("examples"), value_name = "K,…", value_delimiter = ',', default_values = ["1", "5", "10"])]
     examples: Vec<NonZeroUsize>,
-    /// Items of a pile that belong nowhere, each of another class that is not in the pile; they are not scored
+    /// Outliers per pile, each of a different class that is not in the pile; they are not scored
     #[arg(long, value_parser = ranged::<NonZeroUsize>("outliers"), default_value = "10", value_name = "N")]
     outliers: NonZeroUsize,
-    /// What is varied: items, tail, bursts, examples, outliers; by default everything
+    /// What to vary: items, tail, bursts, examples, outliers; by default all
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     vary: Vec<PileVariable>,
-    /// How many piles of each kind are averaged
+    /// Number of piles of each kind to average over
     #[arg(long, value_parser = ranged::<NonZeroU64>("draws"), default_value = "3", value_name = "N", visible_alias = "episodes")]
     draws: NonZeroU64,
     #[command(flatten)]
@@ -260,28 +260,28 @@ struct StreamArgs {
     source: SourceArgs,
     #[command(flatten)]
     half: HalfArgs,
-    /// Classes of a pile
+    /// Classes per pile
     #[arg(long, value_parser = ranged::<NonZeroUsize>("classes"), default_value = "24", value_name = "N")]
     classes: NonZeroUsize,
-    /// Known classes among them
+    /// Known classes per pile
     #[arg(long, value_parser = ranged::<usize>("way"), default_value_t = 8, value_name = "N")]
     way: usize,
-    /// Labelled examples of a known class
+    /// Labelled examples per known class
     #[arg(long, value_parser = ranged::<usize>("shot"), default_value_t = 5, value_name = "K")]
     shot: usize,
-    /// Items of a class
+    /// Items per class
     #[arg(long, value_parser = ranged::<NonZeroUsize>("items"), default_value = "60", value_name = "Q", conflicts_with = "tail")]
     items: NonZeroUsize,
-    /// A long tail: few items of some classes and many of others, on a geometric ladder
+    /// A long tail: class sizes from LOW to HIGH, in geometric steps
     #[arg(long, value_name = "LOW-HIGH")]
     tail: Option<Tail>,
-    /// How many random orders the items of a pile come in
+    /// Number of random orders per pile
     #[arg(long, value_parser = ranged::<NonZeroU64>("orders"), default_value = "5", value_name = "N")]
     orders: NonZeroU64,
-    /// How many times it is looked at where everything is, the last time at the end
+    /// Number of points along the stream at which accuracy is measured, the last one at its end
     #[arg(long, value_parser = ranged::<NonZeroUsize>("looks"), default_value = "8", value_name = "N")]
     looks: NonZeroUsize,
-    /// How many piles are averaged
+    /// Number of piles to average over
     #[arg(long, value_parser = ranged::<NonZeroU64>("draws"), default_value = "1", value_name = "N", visible_alias = "episodes")]
     draws: NonZeroU64,
     #[command(flatten)]
@@ -293,11 +293,11 @@ struct StreamArgs {
 /// Which of the classes are drawn from.
 #[derive(Debug, clap::Args)]
 struct HalfArgs {
-    /// Draw from one half of the classes only: first, to choose something on, or second, to measure it on. Classes
-    /// go to the two in turn, whatever the seed
+    /// Use only one half of the classes: first (for choosing settings) or second (for measuring). Classes alternate between the
+    /// halves, whatever the seed
     #[arg(long, value_name = "first|second")]
     half: Option<Half>,
-    /// Learn from the other half: its classes are base classes
+    /// Use the classes of the other half as base classes
     #[arg(long, requires = "half")]
     with_base: bool,
 }
@@ -310,7 +310,7 @@ struct PaperArgs {
     /// The data sets; by default those of the paper
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     data: Vec<String>,
-    /// Which of the data sets' images are taken
+    /// Which images of the data sets to use
     #[arg(long, default_value_t, value_name = "train|test|all|paper")]
     images: Images,
     /// The folder of the results
@@ -318,10 +318,10 @@ struct PaperArgs {
     out: PathBuf,
     #[command(flatten)]
     image_options: ImageArgs,
-    /// Train the encoder on the base classes of every data set first, in OUT/runs, for so many epochs
+    /// First train the encoder on the base classes of every data set for this many epochs, in OUT/runs
     #[arg(long, value_parser = ranged::<u64>("epochs"), value_name = "EPOCHS", num_args = 0..=1, default_missing_value = "50")]
     train: Option<u64>,
-    /// Folders of trainings, with the data set that each was trained on
+    /// Training runs, with the data set of each
     #[arg(long, value_name = "NAME=RUN,…", value_delimiter = ',')]
     trained: Vec<String>,
     /// Encoders for the table of backbones
@@ -332,7 +332,7 @@ struct PaperArgs {
     /// Methods of the main, real-time and large-scale tables; by default those of the paper
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     methods: Vec<String>,
-    /// What to do with classes that have too few items: error, or skip them
+    /// What to do with classes that have too few items
     #[arg(long, default_value_t = ShortClasses::Skip, value_name = "error|skip")]
     short_classes: ShortClasses,
     #[command(flatten)]
@@ -343,7 +343,7 @@ struct PaperArgs {
 
 #[derive(Debug, clap::Args)]
 struct ViewArgs {
-    /// Augmented views of every image for the baselines that are trained; by default 2 when one of them runs
+    /// Augmented views per image for the trained baselines; by default 2 if one of them runs
     #[arg(long, value_parser = ranged::<usize>("views"), value_name = "N", help_heading = IMAGES)]
     views: Option<usize>,
 }
@@ -369,31 +369,31 @@ struct SourceArgs {
         conflicts_with_all = ["images", "data"]
     )]
     features: Option<PathBuf>,
-    /// A data set that has a name, as in cub200; see `genus bench data`
+    /// A data set by name, such as cub200; see `genus bench data`
     #[arg(long, value_name = "NAME", conflicts_with = "split")]
     data: Option<String>,
     #[command(flatten)]
     data_root: DataRootArgs,
-    /// Images: a folder with one folder a class, or a manifest with labels; with --data which of its images: train, test, all
-    /// or paper
+    /// Images: a folder with one folder per class, or a manifest with labels; with --data, which of its images: train, test,
+    /// all or paper
     #[arg(long, value_name = "DIR|PART")]
     images: Option<PathBuf>,
     #[command(flatten)]
     columns: ColumnArgs,
-    /// The columns of features, as in pca1,pca2 or 'pca*', or one column of lists
+    /// The feature columns, such as pca1,pca2 or 'pca*', or one column of lists
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = TABLES)]
     feature_columns: Vec<String>,
     #[command(flatten)]
     image_options: ImageArgs,
     #[command(flatten)]
     views: ViewArgs,
-    /// The folder of a training with --objective ocd; without it only OCD's head is trained, on the features
+    /// The folder of a training run with --objective ocd; by default only OCD's head is trained, on the features
     #[arg(long, value_name = "RUN", help_heading = IMAGES, conflicts_with = "features")]
     ocd: Option<PathBuf>,
-    /// Class split, JSON {"base": [...], "novel": [...]}; episodes are drawn from the novel classes, without it from all
+    /// Class split, JSON {"base": [...], "novel": [...]}; episodes are drawn from the novel classes, by default from all
     #[arg(long, value_name = "FILE")]
     split: Option<PathBuf>,
-    /// Which of the paper's data sets a feature file is of, to print the paper's figures beside
+    /// The data set of a feature file, to print the paper's figures next to the results
     #[arg(long, value_name = "NAME", conflicts_with = "data")]
     paper_set: Option<String>,
 }
@@ -403,10 +403,10 @@ struct SourceArgs {
 struct TrialArgs {
     #[command(flatten)]
     classes: ClassArgs,
-    /// A long tail: few queries of some classes and many of others, on a geometric ladder; by itself 3-24
+    /// A long tail: queries per class from LOW to HIGH, in geometric steps; without a value 3-24
     #[arg(long, value_name = "LOW-HIGH", num_args = 0..=1, default_missing_value = "3-24")]
     tail: Option<Tail>,
-    /// Queries that belong nowhere, each of another class that is not in the episode; they are not scored
+    /// Outlier queries, each of a different class that is not in the episode; they are not scored
     #[arg(long, value_parser = ranged::<usize>("outliers"), default_value_t = 0, value_name = "N")]
     outliers: usize,
     #[command(flatten)]
@@ -416,11 +416,10 @@ struct TrialArgs {
 /// What is run.
 #[derive(Debug, clap::Args)]
 struct MethodArgs {
-    /// Methods with their parameters, as in shc,ukc:alpha=1.3; by default those of the paper's table and calibrated, which
-    /// discover uses
+    /// Methods with their parameters, such as shc,ukc:alpha=1.3; by default those of the paper's table and calibrated
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     methods: Vec<String>,
-    /// What the method calibrated knows of the features (genus calibrate); by default it learns from the base classes
+    /// A calibration for the method calibrated; by default it is learnt from the base classes
     #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
     #[command(flatten)]
@@ -430,19 +429,19 @@ struct MethodArgs {
 /// How often it is run, and where the results go.
 #[derive(Debug, clap::Args)]
 struct ResultArgs {
-    /// Run with so many seeds, from --seed on, and give the means over them
+    /// Run N seeds, starting at --seed, and report the means
     #[arg(long, value_parser = ranged::<NonZeroUsize>("seeds"), default_value = "1", value_name = "N")]
     seeds: NonZeroUsize,
-    /// Write the results as JSON too
+    /// Also write the results as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the main table as CSV too
+    /// Also write the main table as CSV
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Write the main table for LaTeX too
+    /// Also write the main table as LaTeX
     #[arg(long, value_name = "FILE")]
     latex: Option<PathBuf>,
-    /// Draw the accuracies into this file
+    /// Also draw the accuracies as SVG
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     #[command(flatten)]
@@ -451,7 +450,7 @@ struct ResultArgs {
 
 #[derive(Debug, clap::Args)]
 struct PageArgs {
-    /// Write one self-contained page (HTML) with the tables, the charts and this command too
+    /// Also write a self-contained HTML page with the tables, the charts and this command
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
@@ -460,7 +459,7 @@ struct PageArgs {
 struct EpisodeArgs {
     #[command(flatten)]
     common: CommonArgs,
-    /// Queries of a class
+    /// Queries per class
     #[arg(long, value_parser = ranged::<usize>("query"), default_value_t = 15, value_name = "Q", conflicts_with = "tail")]
     query: usize,
     #[command(flatten)]
@@ -469,7 +468,7 @@ struct EpisodeArgs {
 
 #[derive(Debug, clap::Args)]
 struct EpisodeCountArgs {
-    /// How many episodes are averaged
+    /// Number of episodes to average over
     #[arg(long, value_parser = ranged::<NonZeroU64>("episodes"), default_value = "500", value_name = "N")]
     episodes: NonZeroU64,
 }
@@ -515,7 +514,7 @@ impl Arguments for BenchArgs {
             BenchCommand::Backbones { bench, encoders } => {
                 if bench.common.source.features.is_some() {
                     return Err(Failure::Usage(
-                        "features are of one encoder; name images with --images or a data set with --data".into(),
+                        "features come from one encoder; name images with --images or a data set with --data".into(),
                     ));
                 }
                 // Every encoder has its own experiment.
@@ -550,7 +549,7 @@ impl Arguments for BenchArgs {
                 query,
                 projection,
                 page,
-            } => BenchTask::Plot(Box::new(Plot {
+            } => BenchTask::Plot(Box::new(EpisodePlot {
                 source: source.source(trial.choice.calibration.clone())?,
                 bench: trial.bench(query, episodes, seed)?,
                 projection,
@@ -571,14 +570,14 @@ impl Arguments for BenchArgs {
 }
 
 impl EpisodeArgs {
-    fn run(self, experiment: Experiment, seed: u64) -> Result<Run, Failure> {
+    fn run(self, experiment: Experiment, seed: u64) -> Result<BenchRun, Failure> {
         self.common.run(experiment, self.query, self.episodes.episodes, seed)
     }
 }
 
 impl CommonArgs {
-    fn run(self, experiment: Experiment, query: usize, episodes: NonZeroU64, seed: u64) -> Result<Run, Failure> {
-        Ok(Run {
+    fn run(self, experiment: Experiment, query: usize, episodes: NonZeroU64, seed: u64) -> Result<BenchRun, Failure> {
+        Ok(BenchRun {
             source: self.source.source(self.trial.choice.calibration.clone())?,
             half: None,
             bench: self.trial.bench(query, episodes, seed)?,
@@ -590,7 +589,7 @@ impl CommonArgs {
 }
 
 impl PilesArgs {
-    fn run(self, seed: u64) -> Result<Run, Failure> {
+    fn run(self, seed: u64) -> Result<BenchRun, Failure> {
         let piles = PileSettings {
             items: numbers(&self.items),
             tail: self.tail,
@@ -608,7 +607,7 @@ impl PilesArgs {
             new: new_classes(self.classes, self.way)?,
             query: piles.usual_items(),
         };
-        Ok(Run {
+        Ok(BenchRun {
             source: self.source.source(self.choice.calibration.clone())?,
             half: self.half.half(),
             bench: self.choice.bench(shape, self.draws, seed)?,
@@ -620,14 +619,14 @@ impl PilesArgs {
 }
 
 impl StreamArgs {
-    fn run(self, seed: u64) -> Result<Run, Failure> {
+    fn run(self, seed: u64) -> Result<BenchRun, Failure> {
         let shape = Shape {
             way: self.way,
             shot: self.shot,
             new: new_classes(self.classes, self.way)?,
             query: self.items.get(),
         };
-        Ok(Run {
+        Ok(BenchRun {
             source: self.source.source(self.choice.calibration.clone())?,
             half: self.half.half(),
             bench: Bench {
@@ -756,8 +755,8 @@ impl HalfArgs {
 }
 
 impl ResultArgs {
-    fn files(self) -> Files {
-        Files {
+    fn files(self) -> ResultFiles {
+        ResultFiles {
             json: self.json,
             csv: self.csv,
             latex: self.latex,
@@ -771,7 +770,7 @@ impl ResultArgs {
 fn new_classes(classes: NonZeroUsize, way: usize) -> Result<usize, Failure> {
     classes.get().checked_sub(way).ok_or_else(|| {
         Failure::Usage(format!(
-            "{way} of the classes are to be known (--way), and a pile has {classes} (--classes)"
+            "{way} known classes (--way) do not fit into a pile of {classes} (--classes)"
         ))
     })
 }

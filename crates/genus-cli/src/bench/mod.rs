@@ -23,16 +23,16 @@ use paper::{Paper, Transfer};
 
 /// What can be asked of the bench.
 pub(crate) enum BenchTask {
-    Run(Box<Run>),
+    Run(Box<BenchRun>),
     Backbones(Box<Backbones>),
     Transfer(Box<Transfer>),
-    Plot(Box<Plot>),
+    Plot(Box<EpisodePlot>),
     Data { root: PathBuf, names: Vec<String> },
     Paper(Box<Paper>),
 }
 
-impl From<Run> for BenchTask {
-    fn from(run: Run) -> Self {
+impl From<BenchRun> for BenchTask {
+    fn from(run: BenchRun) -> Self {
         BenchTask::Run(Box::new(run))
     }
 }
@@ -51,13 +51,13 @@ impl BenchTask {
 }
 
 /// An experiment on one data set.
-pub(crate) struct Run {
+pub(crate) struct BenchRun {
     source: DataSource,
     half: Option<HalfOfClasses>,
     bench: Bench,
     experiment: Experiment,
     seeds: NonZeroUsize,
-    files: Files,
+    files: ResultFiles,
 }
 
 /// A half of the classes, with the others as base classes or without them.
@@ -67,9 +67,9 @@ struct HalfOfClasses {
     with_base: bool,
 }
 
-impl Run {
+impl BenchRun {
     fn run(self, terminal: Terminal) -> Result<(), Failure> {
-        let Run { bench, experiment, .. } = self;
+        let BenchRun { bench, experiment, .. } = self;
         bench.fits(&experiment)?;
         // Opened before any work is done, so that a wrong path costs no time.
         let output = self.files.open()?;
@@ -112,13 +112,13 @@ fn over_seeds(
 
 /// Several encoders on the same images.
 pub(crate) struct Backbones {
-    run: Run,
+    run: BenchRun,
     encoders: Vec<String>,
 }
 
 impl Backbones {
     fn run(self, terminal: Terminal) -> Result<(), Failure> {
-        let Run {
+        let BenchRun {
             source, bench, seeds, ..
         } = self.run;
         let output = self.run.files.open()?;
@@ -138,7 +138,7 @@ impl Backbones {
 }
 
 /// Single episodes, drawn.
-pub(crate) struct Plot {
+pub(crate) struct EpisodePlot {
     source: DataSource,
     bench: Bench,
     projection: Projection,
@@ -146,7 +146,7 @@ pub(crate) struct Plot {
     page: Option<PathBuf>,
 }
 
-impl Plot {
+impl EpisodePlot {
     fn run(self, terminal: Terminal) -> Result<(), Failure> {
         let page = self.page.map(AtomicFile::create).transpose()?;
         let bar = Bar::new(terminal);
@@ -169,8 +169,8 @@ impl Plot {
     }
 }
 
-/// Where a report goes besides the standard output.
-struct Files<File = PathBuf> {
+/// Where a report goes besides standard output.
+struct ResultFiles<File = PathBuf> {
     json: Option<File>,
     csv: Option<File>,
     latex: Option<File>,
@@ -178,10 +178,10 @@ struct Files<File = PathBuf> {
     page: Option<File>,
 }
 
-impl Files {
-    fn open(self) -> Result<Files<AtomicFile>, Failure> {
+impl ResultFiles {
+    fn open(self) -> Result<ResultFiles<AtomicFile>, Failure> {
         let open = |path: Option<PathBuf>| path.map(AtomicFile::create).transpose();
-        Ok(Files {
+        Ok(ResultFiles {
             json: open(self.json)?,
             csv: open(self.csv)?,
             latex: open(self.latex)?,
@@ -191,7 +191,7 @@ impl Files {
     }
 }
 
-impl Files<AtomicFile> {
+impl ResultFiles<AtomicFile> {
     fn write(self, report: Option<BenchReport>, start: Instant, terminal: Terminal) -> Result<(), Failure> {
         let Some(report) = report else { return Ok(()) };
         write(self.json, &(report.json() + "\n"))?;
@@ -218,7 +218,7 @@ fn write(file: Option<AtomicFile>, text: &str) -> Result<(), Failure> {
 /// Times differ from run to run, so they stay out of the results.
 fn print_times(report: &BenchReport, start: Instant) {
     say!(
-        "\n{:.1} s in all. Time of an episode on one thread:",
+        "\n{:.1} s in total. Time per episode on one thread:",
         start.elapsed().as_secs_f64()
     );
     for run in &report.runs {
@@ -228,5 +228,5 @@ fn print_times(report: &BenchReport, start: Instant) {
         let name = pile.or(seen).unwrap_or_default() + &run.title();
         say!("  {name:<24} {:8.3} ms", 1e3 * each);
     }
-    say!("(The first method that needs the products of all points also pays for them.)");
+    say!("(The first method that needs the Gram matrix includes the time to compute it.)");
 }

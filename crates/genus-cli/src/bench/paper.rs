@@ -11,7 +11,7 @@ use genus_data::datasets::{DATASETS, DatasetEntry, ImageSet, Images};
 use genus_files::AtomicFile;
 use genus_lab::{Bench, BenchReport, Dataset, DatasetCounts, EmbeddingOptions, Experiment, Study, paper_counts};
 
-use super::{Files, command_line, over_seeds};
+use super::{ResultFiles, command_line, over_seeds};
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::say::{Terminal, print};
@@ -49,7 +49,7 @@ pub(super) fn data(root: &Path, names: &[String]) -> Result<(), Failure> {
         match names.is_empty() {
             true => {
                 text += &format!(
-                    "\n{} is not there; `genus bench data --data {}` says what was looked for\n",
+                    "\n{} was not found; `genus bench data --data {}` shows where it was looked for\n",
                     entry.title, entry.name
                 )
             }
@@ -58,7 +58,7 @@ pub(super) fn data(root: &Path, names: &[String]) -> Result<(), Failure> {
     }
     if found.is_empty() {
         return Err(Failure::failed(format!(
-            "{}: none of the data sets is there; name the folder that they lie in with --data-root\n{text}",
+            "{}: none of the data sets was found; name their folder with --data-root\n{text}",
             root.display()
         )));
     }
@@ -77,7 +77,10 @@ fn trainings(texts: &[String]) -> Result<Vec<(&'static str, PathBuf)>, Failure> 
         let (name, run) = text.split_once('=').ok_or_else(|| wrong(text))?;
         let run = PathBuf::from(run);
         if trained_encoder(&run)?.is_none() {
-            return Err(Failure::failed(format!("{} is no folder of a training", run.display())));
+            return Err(Failure::failed(format!(
+                "{} is not the folder of a training run",
+                run.display()
+            )));
         }
         runs.push((DatasetEntry::find(name)?.name, run));
     }
@@ -93,7 +96,7 @@ pub(crate) struct Transfer {
     pub(super) options: ImageOptions,
     pub(super) bench: Bench,
     pub(super) seeds: NonZeroUsize,
-    pub(super) files: Files,
+    pub(super) files: ResultFiles,
 }
 
 impl Transfer {
@@ -166,7 +169,7 @@ fn run(paper: &Paper, terminal: Terminal) -> Result<(), Failure> {
             .map(|(what, why)| format!("{what}: {why}"))
             .collect();
         return Err(Failure::failed(format!(
-            "{}: none of the data sets is there; name the folder that they lie in with --data-root\n{}",
+            "{}: none of the data sets was found; name their folder with --data-root\n{}",
             root.display(),
             reasons.join("\n")
         )));
@@ -231,7 +234,7 @@ fn run(paper: &Paper, terminal: Terminal) -> Result<(), Failure> {
         for (what, why) in study.skipped() {
             say!("left out: {what}: {why}");
         }
-        say!("{new} experiments run, {before} were there already");
+        say!("{new} experiments run, {before} already done");
     }
     print(&format!("{}\n", report.display()))
 }

@@ -6,7 +6,7 @@ use clap::Subcommand;
 
 use genus_collection::{AddOptions, ExportOptions, Level};
 
-use super::{Destination, ItemNames, Parts, Request, Session, Task};
+use super::{CollectionTask, ItemNames, MoveTarget, Request, Session, SplitParts};
 use crate::args::Arguments;
 use crate::args::shared::{ImageArgs, TableArgs};
 use crate::failure::Failure;
@@ -28,14 +28,14 @@ pub(crate) struct CollectionArgs {
 pub(crate) struct ChangeArgs {
     #[command(flatten)]
     place: CollectionArgs,
-    /// Who the log says it was; by default who is logged in
+    /// The author recorded in the log; by default the current user
     #[arg(long, value_name = "NAME")]
     author: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CollectionCommand {
-    /// Make a collection: a folder of items, groups and all that was said about them
+    /// Create a collection: a folder of items, groups and decisions
     #[command(after_help = "\
 Examples:
   genus init birds
@@ -45,21 +45,21 @@ Examples:
     Init(InitArgs),
     /// Add items: each joins a group, waits, or forms a new group with others
     ///
-    /// The same photograph twice is one item, so the same folder can be added again and again. Either all items are added or none;
-    /// what was embedded before an interrupt is not embedded again.
+    /// The same photograph is one item however often it is added, so a folder can be added repeatedly. Either all items are
+    /// added or none. After an interrupt, the same command resumes.
     #[command(after_help = "\
 Examples:
   genus add birds photos/
   genus add birds today.parquet
   genus add birds more-examples/ --labelled")]
     Add(AddArgs),
-    /// Show a collection in numbers
+    /// Show the size and state of a collection
     #[command(after_help = "Examples:\n  genus status birds\n  genus status birds --json")]
     Status(CollectionArgs),
     /// List the groups of a collection
     #[command(after_help = "Examples:\n  genus groups birds\n  genus groups birds --json")]
     Groups(GroupsArgs),
-    /// Show the items of a group, those that wait, or one item
+    /// Show the items of a group, the waiting items, or one item
     #[command(after_help = "\
 Examples:
   genus show birds new-3
@@ -73,75 +73,75 @@ Examples:
   genus name birds new-3 \"Herring gull\"
   genus name birds new-5 \"Herring gull\" --merge     when a group is called that already")]
     Name(NameArgs),
-    /// Make groups one, for good
+    /// Merge groups permanently
     #[command(after_help = "\
 Examples:
   genus merge birds new-3 new-7
   genus merge birds new-3 \"Herring gull\"
   genus merge birds gull \"Herring gull\" --into \"Herring gull\"")]
     Merge(MergeArgs),
-    /// Make several groups of one, for good
+    /// Split a group permanently
     ///
-    /// Without items, parts are proposed by how the items lie: as many as there seem to be, or as --into says. With items, these
-    /// are a group of their own.
+    /// By default the parts are found by clustering; --into sets their number. With --items, these items become a new group.
     #[command(after_help = "\
 Examples:
   genus split birds new-4
   genus split birds new-4 --into 2 --dry-run
   genus split birds new-4 --items IMG_0412.jpg IMG_0413.jpg")]
     Split(SplitArgs),
-    /// Put items into a group, which makes them examples of it
+    /// Move items to a group; they become examples of it
     #[command(after_help = "\
 Examples:
   genus move birds IMG_0412.jpg '#87' --to \"Herring gull\"
   genus move birds IMG_0412.jpg IMG_0413.jpg --to-new
   genus move birds IMG_0412.jpg --to-new \"Ivory gull\"")]
     Move(MoveArgs),
-    /// Say that items are where they belong, which makes them examples
+    /// Confirm that items are in the right group; they become examples of it
     #[command(after_help = "\
 Examples:
   genus confirm birds IMG_0412.jpg IMG_0413.jpg
   genus confirm birds --group new-3")]
     Confirm(ConfirmArgs),
-    /// Say that items do not belong to the group that they are in
+    /// Say that items do not belong to their group
     #[command(after_help = "Examples:\n  genus reject birds IMG_0412.jpg IMG_0413.jpg")]
     Reject(ItemArgs),
-    /// Say that items belong nowhere
+    /// Mark items as noise: they belong to no group
     #[command(after_help = "Examples:\n  genus noise birds IMG_0412.jpg")]
     Noise(ItemArgs),
-    /// Undo what was done last
+    /// Undo the last change
     #[command(after_help = "Examples:\n  genus undo birds")]
     Undo(ChangeArgs),
-    /// Do again what was undone
+    /// Redo the last change that was undone
     #[command(after_help = "Examples:\n  genus redo birds")]
     Redo(ChangeArgs),
-    /// List what was done, the last first
+    /// List changes, the latest first
     #[command(after_help = "Examples:\n  genus log birds\n  genus log birds -n 100 --json")]
     Log(LogArgs),
-    /// Sort everything anew that nobody has decided about
+    /// Sort all undecided items again
     ///
-    /// Items that were confirmed or moved stay and are examples, merged groups stay one and split ones apart, items stay out of
-    /// where they were rejected, and groups keep their numbers and names.
+    /// Confirmed and moved items stay where they are and serve as examples. Merged groups stay merged, split groups stay split,
+    /// rejected items stay out, and groups keep their numbers and names.
     #[command(after_help = "Examples:\n  genus refresh birds\n  genus refresh birds --level coarser")]
     Refresh(RefreshArgs),
     /// List the questions whose answers would help most
     #[command(after_help = "Examples:\n  genus ask birds -n 20")]
     Ask(LogArgs),
-    /// Write report.html: groups, what waits, the map, and what was done
+    /// Write report.html: groups, waiting items, map and history
     #[command(after_help = "Examples:\n  genus report birds\n  genus report birds -o pages")]
     Report(ReportArgs),
-    /// Take corrections in: an edited table, a Label Studio or FiftyOne export, a sorted folder
+    /// Apply corrections from an edited table, a Label Studio or FiftyOne export, or a sorted folder
     ///
-    /// What differs from the collection is a correction: an item in another category is moved there (a category that is new becomes
-    /// a group), one whose kind is no longer unsure is confirmed, one that is unsure now, or has no category, is rejected, and the
-    /// category noise is for items that belong nowhere. A group all of whose items have one new category is renamed.
+    /// Every difference from the collection is a correction. An item with another category is moved there (a new category
+    /// becomes a group); an item whose kind is no longer unsure is confirmed; an item that is now unsure or has no category is
+    /// rejected; an item with the category noise is marked as noise. A group whose items all have the same new category is
+    /// renamed.
     #[command(after_help = "\
 Examples:
   genus apply birds assignments.csv --dry-run
   genus apply birds project-1-at-2026-05-01.json
   genus apply birds sorted/")]
     Apply(ApplyArgs),
-    /// Write assignments and groups, files for other programs, or what is left of a damaged one
+    /// Export assignments and groups, files for other programs, or the rest of a damaged collection
     #[command(after_help = "\
 Examples:
   genus export birds -o result
@@ -149,10 +149,10 @@ Examples:
   genus export birds -o result --export label-studio
   genus export birds -o saved --salvage")]
     Export(ExportArgs),
-    /// Look whether all is in order, and which photographs are missing
+    /// Check the integrity of a collection, and look for missing photographs
     #[command(after_help = "Examples:\n  genus check birds")]
     Check(CollectionArgs),
-    /// Give back the room of what is no longer used
+    /// Free unused disk space
     #[command(after_help = "Examples:\n  genus compact birds")]
     Compact(ChangeArgs),
 }
@@ -161,10 +161,10 @@ Examples:
 pub(crate) struct InitArgs {
     #[command(flatten)]
     change: ChangeArgs,
-    /// Labelled examples: images with one folder a class, a manifest, or a feature file
+    /// Labelled examples: images with one folder per class, a manifest, or a feature file
     #[arg(long, short, value_name = "FILE|DIR")]
     support: Option<PathBuf>,
-    /// Take over the taxonomy of a folder that `genus discover --out` wrote, with its names
+    /// Import the taxonomy in a folder written by `genus discover --out`, with its names
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
     #[command(flatten)]
@@ -180,7 +180,7 @@ pub(crate) struct AddArgs {
     /// The items: a folder of images, a manifest, or a feature file
     #[arg(value_name = "FILE|DIR")]
     items: PathBuf,
-    /// Take labels for what a person said: the items are examples of groups of these names
+    /// Treat labels as decisions: the items become examples of the groups with these names
     #[arg(long)]
     labelled: bool,
     #[command(flatten)]
@@ -193,7 +193,7 @@ pub(crate) struct AddArgs {
 pub(crate) struct GroupsArgs {
     #[command(flatten)]
     place: CollectionArgs,
-    /// At most so many, those with names and the largest first
+    /// Show at most N groups, named and largest first
     #[arg(short, value_name = "N")]
     n: Option<usize>,
 }
@@ -202,10 +202,10 @@ pub(crate) struct GroupsArgs {
 pub(crate) struct ShowArgs {
     #[command(flatten)]
     place: CollectionArgs,
-    /// A group by name or as #12, an item by name, `waiting` or `noise`
+    /// A group (name or #12), an item (name), `waiting` or `noise`
     #[arg(value_name = "GROUP|ITEM")]
     what: String,
-    /// At most so many items
+    /// Show at most N items
     #[arg(short, default_value_t = 100, value_name = "N")]
     n: usize,
 }
@@ -214,13 +214,13 @@ pub(crate) struct ShowArgs {
 pub(crate) struct NameArgs {
     #[command(flatten)]
     change: ChangeArgs,
-    /// The group, by its name so far or as #12
+    /// The group, by its current name or as #12
     #[arg(value_name = "GROUP")]
     group: String,
-    /// What it is to be called
+    /// The new name
     #[arg(value_name = "NAME")]
     name: String,
-    /// When a group is called that already, make the two one
+    /// If another group has that name, merge the two
     #[arg(long)]
     merge: bool,
 }
@@ -232,7 +232,7 @@ pub(crate) struct MergeArgs {
     /// The groups, by name or as #12
     #[arg(value_name = "GROUP", required = true)]
     groups: Vec<String>,
-    /// The one whose number and name stay; by default the one with a name
+    /// The group whose number and name are kept; by default the one with a name
     #[arg(long, value_name = "GROUP")]
     into: Option<String>,
 }
@@ -244,13 +244,13 @@ pub(crate) struct SplitArgs {
     /// The group, by name or as #12
     #[arg(value_name = "GROUP")]
     group: String,
-    /// How many parts there are to be
+    /// The number of parts
     #[arg(long, value_name = "N", conflicts_with = "items")]
     into: Option<usize>,
-    /// The items that are to be a group of their own
+    /// The items that become a new group
     #[arg(long, value_name = "ITEM", num_args = 1..)]
     items: Vec<String>,
-    /// Say what the parts would be, and change nothing
+    /// Show the parts without changing anything
     #[arg(long)]
     dry_run: bool,
 }
@@ -270,7 +270,7 @@ pub(crate) struct MoveArgs {
         conflicts_with = "to_new"
     )]
     to: Option<String>,
-    /// A new group, which may be named
+    /// A new group, with an optional name
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
     to_new: Option<String>,
 }
@@ -279,10 +279,10 @@ pub(crate) struct MoveArgs {
 pub(crate) struct ConfirmArgs {
     #[command(flatten)]
     change: ChangeArgs,
-    /// The items, by name or as #12; one that waits joins the group that was guessed
+    /// The items, by name or as #12; a waiting item joins its most likely group
     #[arg(value_name = "ITEM", required_unless_present = "group", conflicts_with = "group")]
     items: Vec<String>,
-    /// All items of this group instead
+    /// Confirm all items of this group instead
     #[arg(long, value_name = "GROUP")]
     group: Option<String>,
 }
@@ -300,7 +300,7 @@ pub(crate) struct ItemArgs {
 pub(crate) struct LogArgs {
     #[command(flatten)]
     place: CollectionArgs,
-    /// At most so many
+    /// Show at most N
     #[arg(short, default_value_t = 20, value_name = "N")]
     n: usize,
 }
@@ -312,7 +312,7 @@ pub(crate) struct ApplyArgs {
     /// The corrections
     #[arg(value_name = "FILE|DIR")]
     corrections: PathBuf,
-    /// Say what would be done, and change nothing
+    /// Show the changes without making them
     #[arg(long)]
     dry_run: bool,
 }
@@ -327,22 +327,22 @@ pub(crate) struct ExportArgs {
     /// The format of the assignments
     #[arg(long, default_value = "csv", value_name = "csv|jsonl|parquet")]
     format: genus_data::Format,
-    /// Mark what a spreadsheet would take for a formula
+    /// Put an apostrophe before CSV cells that a spreadsheet would take for a formula
     #[arg(long)]
     spreadsheet: bool,
-    /// Write features.parquet, too
+    /// Also write features.parquet
     #[arg(long)]
     with_features: bool,
-    /// Sort the photographs into this folder, one folder a group
+    /// Sort the photographs into DIR, with one folder per group
     #[arg(long, value_name = "DIR")]
     sort_into: Option<PathBuf>,
-    /// What a sorted photograph is
+    /// What --sort-into makes: symbolic links, hard links or copies
     #[arg(long, default_value = "sym", value_name = "sym|hard|copy")]
     link: genus_data::LinkKind,
-    /// Write files for other programs
+    /// Also write files for other programs
     #[arg(long, value_name = "label-studio|fiftyone|imagefolder", value_delimiter = ',')]
     export: Vec<genus_data::Export>,
-    /// Save what can be read of a damaged collection: items.csv and features.parquet
+    /// Recover what can be read of a damaged collection, as items.csv and features.parquet
     #[arg(long, conflicts_with_all = ["sort_into", "export", "with_features"])]
     salvage: bool,
 }
@@ -360,7 +360,7 @@ pub(crate) struct ReportArgs {
 pub(crate) struct RefreshArgs {
     #[command(flatten)]
     change: ChangeArgs,
-    /// Let groups that nobody named be larger (coarser) or smaller (finer) than they are found
+    /// Make unnamed groups larger (coarser) or smaller (finer) than found
     #[arg(long, value_name = "coarser|finer")]
     level: Option<LevelName>,
 }
@@ -377,7 +377,7 @@ impl Arguments for CollectionCommand {
 
     fn options(self, seed: u64) -> Result<Request, Failure> {
         Ok(match self {
-            CollectionCommand::Init(args) => args.change.request(Task::Init {
+            CollectionCommand::Init(args) => args.change.request(CollectionTask::Init {
                 seed,
                 support: args.support,
                 options: AddOptions {
@@ -387,7 +387,7 @@ impl Arguments for CollectionCommand {
                 },
                 from: args.from,
             }),
-            CollectionCommand::Add(args) => args.change.request(Task::Add {
+            CollectionCommand::Add(args) => args.change.request(CollectionTask::Add {
                 items: args.items,
                 options: AddOptions {
                     images: args.images.options(),
@@ -395,60 +395,62 @@ impl Arguments for CollectionCommand {
                     labelled: args.labelled,
                 },
             }),
-            CollectionCommand::Status(place) => place.request(Task::Status),
-            CollectionCommand::Groups(args) => args.place.request(Task::Groups {
+            CollectionCommand::Status(place) => place.request(CollectionTask::Status),
+            CollectionCommand::Groups(args) => args.place.request(CollectionTask::Groups {
                 most: args.n.unwrap_or(usize::MAX),
             }),
-            CollectionCommand::Show(args) => args.place.request(Task::Show {
+            CollectionCommand::Show(args) => args.place.request(CollectionTask::Show {
                 what: args.what,
                 most: args.n,
             }),
-            CollectionCommand::Name(args) => args.change.request(Task::Name {
+            CollectionCommand::Name(args) => args.change.request(CollectionTask::Name {
                 group: args.group,
                 name: args.name,
                 merge: args.merge,
             }),
-            CollectionCommand::Merge(args) => args.change.request(Task::Merge {
+            CollectionCommand::Merge(args) => args.change.request(CollectionTask::Merge {
                 groups: args.groups,
                 into: args.into,
             }),
-            CollectionCommand::Split(args) => args.change.request(Task::Split {
+            CollectionCommand::Split(args) => args.change.request(CollectionTask::Split {
                 group: args.group,
                 parts: match args.items.is_empty() {
-                    true => Parts::Proposed(args.into),
-                    false => Parts::Items(args.items),
+                    true => SplitParts::Proposed(args.into),
+                    false => SplitParts::Items(args.items),
                 },
                 dry_run: args.dry_run,
             }),
-            CollectionCommand::Move(args) => args.change.request(Task::Move {
+            CollectionCommand::Move(args) => args.change.request(CollectionTask::Move {
                 items: args.items,
                 to: match args.to {
-                    Some(group) => Destination::Group(group),
-                    None => Destination::New(args.to_new.filter(|name| !name.is_empty())),
+                    Some(group) => MoveTarget::Group(group),
+                    None => MoveTarget::New(args.to_new.filter(|name| !name.is_empty())),
                 },
             }),
-            CollectionCommand::Confirm(args) => args.change.request(Task::Confirm(match args.group {
+            CollectionCommand::Confirm(args) => args.change.request(CollectionTask::Confirm(match args.group {
                 Some(group) => ItemNames::Group(group),
                 None => ItemNames::Items(args.items),
             })),
-            CollectionCommand::Reject(args) => args.change.request(Task::Reject(args.items)),
-            CollectionCommand::Noise(args) => args.change.request(Task::Noise(args.items)),
-            CollectionCommand::Undo(change) => change.request(Task::Undo),
-            CollectionCommand::Redo(change) => change.request(Task::Redo),
-            CollectionCommand::Log(args) => args.place.request(Task::Log { most: args.n }),
-            CollectionCommand::Refresh(args) => args.change.request(Task::Refresh(match args.level {
+            CollectionCommand::Reject(args) => args.change.request(CollectionTask::Reject(args.items)),
+            CollectionCommand::Noise(args) => args.change.request(CollectionTask::Noise(args.items)),
+            CollectionCommand::Undo(change) => change.request(CollectionTask::Undo),
+            CollectionCommand::Redo(change) => change.request(CollectionTask::Redo),
+            CollectionCommand::Log(args) => args.place.request(CollectionTask::Log { most: args.n }),
+            CollectionCommand::Refresh(args) => args.change.request(CollectionTask::Refresh(match args.level {
                 None => Level::AsFound,
                 Some(LevelName::Coarser) => Level::Coarser,
                 Some(LevelName::Finer) => Level::Finer,
             })),
-            CollectionCommand::Ask(args) => args.place.request(Task::Ask { most: args.n }),
-            CollectionCommand::Report(args) => args.place.request(Task::Report { out: args.out }),
-            CollectionCommand::Apply(args) => args.change.request(Task::Apply {
+            CollectionCommand::Ask(args) => args.place.request(CollectionTask::Ask { most: args.n }),
+            CollectionCommand::Report(args) => args.place.request(CollectionTask::Report { out: args.out }),
+            CollectionCommand::Apply(args) => args.change.request(CollectionTask::Apply {
                 corrections: args.corrections,
                 dry_run: args.dry_run,
             }),
-            CollectionCommand::Export(args) if args.salvage => args.place.request(Task::Salvage { out: args.out }),
-            CollectionCommand::Export(args) => args.place.request(Task::Export {
+            CollectionCommand::Export(args) if args.salvage => {
+                args.place.request(CollectionTask::Salvage { out: args.out })
+            }
+            CollectionCommand::Export(args) => args.place.request(CollectionTask::Export {
                 out: args.out,
                 options: ExportOptions {
                     format: args.format,
@@ -459,8 +461,8 @@ impl Arguments for CollectionCommand {
                     exports: args.export,
                 },
             }),
-            CollectionCommand::Check(place) => place.request(Task::Check),
-            CollectionCommand::Compact(change) => change.request(Task::Compact),
+            CollectionCommand::Check(place) => place.request(CollectionTask::Check),
+            CollectionCommand::Compact(change) => change.request(CollectionTask::Compact),
         })
     }
 
@@ -482,7 +484,7 @@ impl Arguments for CollectionCommand {
 }
 
 impl CollectionArgs {
-    fn request(self, task: Task) -> Request {
+    fn request(self, task: CollectionTask) -> Request {
         Request {
             folder: self.folder,
             author: super::user(),
@@ -493,7 +495,7 @@ impl CollectionArgs {
 }
 
 impl ChangeArgs {
-    fn request(self, task: Task) -> Request {
+    fn request(self, task: CollectionTask) -> Request {
         let request = self.place.request(task);
         Request {
             author: self.author.unwrap_or(request.author),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use genus::text::{plural, thousands};
 use genus_collection::{
-    Action, AddOptions, Added, Collection, Entry, Error, ExportOptions, GroupId, ItemId, ItemState, Items, Level,
+    Action, AddOptions, AddOutcome, Collection, Entry, Error, ExportOptions, GroupId, ItemId, ItemState, Items, Level,
     Refusal,
 };
 use serde::Serialize;
@@ -28,11 +28,11 @@ pub(crate) struct Request {
     /// Who the log says it was.
     author: String,
     json: bool,
-    task: Task,
+    task: CollectionTask,
 }
 
 /// What can be asked of a collection.
-pub(crate) enum Task {
+pub(crate) enum CollectionTask {
     Init {
         seed: u64,
         support: Option<PathBuf>,
@@ -62,12 +62,12 @@ pub(crate) enum Task {
     },
     Split {
         group: String,
-        parts: Parts,
+        parts: SplitParts,
         dry_run: bool,
     },
     Move {
         items: Vec<String>,
-        to: Destination,
+        to: MoveTarget,
     },
     Confirm(ItemNames),
     Reject(Vec<String>),
@@ -100,7 +100,7 @@ pub(crate) enum Task {
 }
 
 /// What a group is split into.
-pub(crate) enum Parts {
+pub(crate) enum SplitParts {
     /// As many as were asked for, or as many as there seem to be.
     Proposed(Option<usize>),
     /// These items, and the others.
@@ -108,7 +108,7 @@ pub(crate) enum Parts {
 }
 
 /// Where items are moved.
-pub(crate) enum Destination {
+pub(crate) enum MoveTarget {
     Group(String),
     /// A new group, which may have a name.
     New(Option<String>),
@@ -129,46 +129,46 @@ struct Session {
 }
 
 impl Session {
-    fn run(&self, task: Task) -> Result<(), Failure> {
+    fn run(&self, task: CollectionTask) -> Result<(), Failure> {
         match task {
-            Task::Init {
+            CollectionTask::Init {
                 seed,
                 support,
                 options,
                 from,
             } => self.init(seed, support.as_deref(), &options, from.as_deref()),
-            Task::Add { items, options } => self.add(&items, &options),
-            Task::Status => {
+            CollectionTask::Add { items, options } => self.add(&items, &options),
+            CollectionTask::Status => {
                 let status = self.open()?.status()?;
                 self.show(&status, || words::status(&status))
             }
-            Task::Groups { most } => {
+            CollectionTask::Groups { most } => {
                 let mut groups = self.open()?.groups()?;
                 let total = groups.len();
                 groups.truncate(most);
                 self.show(&groups, || words::groups(&groups, total))
             }
-            Task::Show { what, most } => self.show_items(&what, most),
-            Task::Name { group, name, merge } => self.name(&group, name, merge),
-            Task::Merge { groups, into } => self.act(|collection| {
+            CollectionTask::Show { what, most } => self.show_items(&what, most),
+            CollectionTask::Name { group, name, merge } => self.name(&group, name, merge),
+            CollectionTask::Merge { groups, into } => self.act(|collection| {
                 let groups = groups.iter().map(|name| collection.find_group(name));
                 Ok(Action::Merge {
                     groups: groups.collect::<Result<Vec<GroupId>, Error>>()?,
                     into: into.map(|name| collection.find_group(&name)).transpose()?,
                 })
             }),
-            Task::Split { group, parts, dry_run } => self.split(&group, &parts, dry_run),
-            Task::Move { items, to } => self.act(|collection| {
+            CollectionTask::Split { group, parts, dry_run } => self.split(&group, &parts, dry_run),
+            CollectionTask::Move { items, to } => self.act(|collection| {
                 let items = find_items(collection, &items)?;
                 Ok(match to {
-                    Destination::Group(group) => Action::Move {
+                    MoveTarget::Group(group) => Action::Move {
                         items,
                         to: collection.find_group(&group)?,
                     },
-                    Destination::New(name) => Action::MoveToNew { items, name },
+                    MoveTarget::New(name) => Action::MoveToNew { items, name },
                 })
             }),
-            Task::Confirm(which) => self.act(|collection| {
+            CollectionTask::Confirm(which) => self.act(|collection| {
                 Ok(match which {
                     ItemNames::Group(group) => Action::ConfirmGroup {
                         group: collection.find_group(&group)?,
@@ -178,52 +178,52 @@ impl Session {
                     },
                 })
             }),
-            Task::Reject(items) => self.act(|collection| {
+            CollectionTask::Reject(items) => self.act(|collection| {
                 Ok(Action::Reject {
                     items: find_items(collection, &items)?,
                 })
             }),
-            Task::Noise(items) => self.act(|collection| {
+            CollectionTask::Noise(items) => self.act(|collection| {
                 Ok(Action::Noise {
                     items: find_items(collection, &items)?,
                 })
             }),
-            Task::Undo => {
+            CollectionTask::Undo => {
                 let entry = self.open_to_write()?.undo()?;
                 self.done(Some(&entry))
             }
-            Task::Redo => {
+            CollectionTask::Redo => {
                 let entry = self.open_to_write()?.redo()?;
                 self.done(Some(&entry))
             }
-            Task::Log { most } => {
+            CollectionTask::Log { most } => {
                 let entries = self.open()?.log(None, most)?;
                 self.show(&entries, || words::log(&entries))
             }
-            Task::Refresh(level) => {
+            CollectionTask::Refresh(level) => {
                 let progress = self.progress();
                 let refreshed = self.open_to_write()?.refresh(level, &progress)?;
                 drop(progress);
                 self.report(&refreshed, || words::refreshed(&refreshed))
             }
-            Task::Ask { most } => {
+            CollectionTask::Ask { most } => {
                 let questions = self.open()?.ask(most)?;
                 self.show(&questions, || words::questions(&questions, &self.folder))
             }
-            Task::Report { out } => self.write_report(out.as_ref().unwrap_or(&self.folder)),
-            Task::Apply { corrections, dry_run } => self.apply(&corrections, dry_run),
-            Task::Export { out, options } => {
+            CollectionTask::Report { out } => self.write_report(out.as_ref().unwrap_or(&self.folder)),
+            CollectionTask::Apply { corrections, dry_run } => self.apply(&corrections, dry_run),
+            CollectionTask::Export { out, options } => {
                 let progress = self.progress();
                 let outcome = self.open()?.export(&out, &options, &progress)?;
                 drop(progress);
                 self.report(&outcome, || words::exported(&outcome))
             }
-            Task::Salvage { out } => {
+            CollectionTask::Salvage { out } => {
                 let saved = Collection::salvage(&self.folder, &out)?;
                 self.show(&saved, || words::salvaged(&saved))
             }
-            Task::Check => self.check(),
-            Task::Compact => {
+            CollectionTask::Check => self.check(),
+            CollectionTask::Compact => {
                 let compacted = self.open_to_write()?.compact()?;
                 self.report(&compacted, || words::compacted(&compacted))
             }
@@ -250,7 +250,7 @@ impl Session {
         }
     }
 
-    /// The same for what was done, of which the prose goes to the standard error.
+    /// The same for what was done, of which the prose goes to standard error.
     fn report(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
         if self.json {
             return say::print(&format!("{:#}\n", to_json(value)));
@@ -264,7 +264,7 @@ impl Session {
     fn done(&self, entry: Option<&Entry>) -> Result<(), Failure> {
         self.report(&entry, || match entry {
             Some(entry) => words::done(entry),
-            None => "It is so already: nothing was changed\n".to_owned(),
+            None => "Nothing to change\n".to_owned(),
         })
     }
 
@@ -314,7 +314,7 @@ impl Session {
     fn add(&self, items: &Path, options: &AddOptions) -> Result<(), Failure> {
         let progress = self.progress();
         let mut collection = self.open_to_write()?;
-        let added: Added = collection.add(items, options, &progress)?;
+        let added: AddOutcome = collection.add(items, options, &progress)?;
         drop(progress);
         self.report(&added, || words::added(&added, &self.folder))
     }
@@ -370,18 +370,18 @@ impl Session {
                 self.done(entry.as_ref())
             }
             Err(error @ Error::Refused(Refusal::NameTaken { .. })) => Err(Failure::failed(format!(
-                "{error}; say --merge to make the two one, or choose another name"
+                "{error}; use --merge to merge the two, or choose another name"
             ))),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn split(&self, group: &str, parts: &Parts, dry_run: bool) -> Result<(), Failure> {
+    fn split(&self, group: &str, parts: &SplitParts, dry_run: bool) -> Result<(), Failure> {
         let collection = self.open()?;
         let group = collection.find_group(group)?;
         let parts = match parts {
-            Parts::Proposed(into) => collection.propose_split(group, *into)?,
-            Parts::Items(items) => vec![find_items(&collection, items)?],
+            SplitParts::Proposed(into) => collection.propose_split(group, *into)?,
+            SplitParts::Items(items) => vec![find_items(&collection, items)?],
         };
         if dry_run {
             let mut text = String::new();
@@ -423,7 +423,7 @@ impl Session {
         let unknown = corrections.unknown;
         let entry = collection.apply(from, corrections)?;
         if unknown > 0 && !self.terminal.quiet {
-            say!("{} of its rows are of no item here", thousands(unknown));
+            say!("{} of its rows match no item here", thousands(unknown));
         }
         self.done(entry.as_ref())
     }

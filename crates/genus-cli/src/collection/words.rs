@@ -6,8 +6,8 @@ use std::path::Path;
 use anstyle::{AnsiColor, Style};
 use genus::text::{plural, thousands};
 use genus_collection::{
-    Added, Checked, Compacted, Corrections, Entry, ExportOutcome, Fate, GroupInfo, ItemInfo, ItemState, Preview,
-    Question, Refreshed, SalvageOutcome, Status,
+    AddOutcome, CheckOutcome, CompactOutcome, Corrections, Entry, ExportOutcome, Fate, GroupInfo, ItemInfo, ItemState,
+    Preview, Question, RefreshOutcome, SalvageOutcome, Status,
 };
 
 use crate::failure::printable;
@@ -64,7 +64,7 @@ pub(super) fn status(status: &Status) -> String {
     line(status.noise, "noise".to_owned());
     line(status.confirmed, "confirmed by people".to_owned());
     if status.refresh_advised {
-        text += "Much waits: `genus refresh` sorts it\n";
+        text += "Many items are waiting: `genus refresh` sorts them\n";
     }
     let next = [("undo", &status.undo), ("redo", &status.redo)];
     for (word, what) in next {
@@ -75,7 +75,7 @@ pub(super) fn status(status: &Status) -> String {
     text
 }
 
-pub(super) fn made(status: &Status, added: Option<&Added>) -> String {
+pub(super) fn made(status: &Status, added: Option<&AddOutcome>) -> String {
     let mut text = format!("{} is a collection", name(&status.folder.display().to_string()));
     if let Some(added) = added {
         let _ = write!(
@@ -88,13 +88,13 @@ pub(super) fn made(status: &Status, added: Option<&Added>) -> String {
     text + "\nAdd items with `genus add`\n"
 }
 
-pub(super) fn added(added: &Added, folder: &Path) -> String {
+pub(super) fn added(added: &AddOutcome, folder: &Path) -> String {
     let mut text = count(added.new, "item is new", "items are new");
     if added.new > 0 {
         let _ = write!(text, ", {} in groups", thousands(added.joined));
     }
     if added.known > 0 {
-        let were = plural(added.known, "was there before", "were there before");
+        let were = plural(added.known, "was already there", "were already there");
         let _ = write!(text, "; {} {were}", thousands(added.known));
     }
     text.push('\n');
@@ -114,7 +114,7 @@ pub(super) fn added(added: &Added, folder: &Path) -> String {
     if added.refresh_advised {
         let _ = writeln!(
             text,
-            "Much waits: `genus refresh {}` sorts it",
+            "Many items are waiting: `genus refresh {}` sorts it",
             name(&folder.display().to_string())
         );
     }
@@ -328,7 +328,7 @@ fn fate_line(fate: &Fate) -> String {
             before,
             into: Some((into, items)),
         } => format!(
-            "{} is no more: {} of its {} are in {}",
+            "{} no longer exists: {} of its {} are in {}",
             name(group),
             thousands(*items),
             count(*before, "item", "items"),
@@ -336,7 +336,7 @@ fn fate_line(fate: &Fate) -> String {
         ),
         Fate::Ended { group, before, .. } => {
             format!(
-                "{} is no more: its {} wait",
+                "{} no longer exists: its {} wait",
                 name(group),
                 count(*before, "item", "items")
             )
@@ -350,7 +350,7 @@ fn fate_line(fate: &Fate) -> String {
     }
 }
 
-pub(super) fn refreshed(refreshed: &Refreshed) -> String {
+pub(super) fn refreshed(refreshed: &RefreshOutcome) -> String {
     let mut text = format!(
         "{} sorted anew, {} in another place; {} stayed, as people said or as examples of their group\n",
         count(refreshed.sorted, "item", "items"),
@@ -377,7 +377,7 @@ pub(super) fn refreshed(refreshed: &Refreshed) -> String {
     text
 }
 
-pub(super) fn checked(checked: &Checked) -> String {
+pub(super) fn checked(checked: &CheckOutcome) -> String {
     let mut text = String::new();
     for problem in &checked.problems {
         let _ = writeln!(text, "{}", name(problem));
@@ -415,12 +415,9 @@ pub(super) fn corrections(corrections: &Corrections, preview: &Preview) -> Strin
     line(preview.confirmed, "would be confirmed where they are");
     line(preview.released, "would be rejected from their group");
     line(preview.noise, "would be noise");
-    line(corrections.unchanged, "are so already");
-    line(corrections.unknown, "are of no item here");
-    line(
-        corrections.contradicted,
-        "are contradicted by a later row, which counts",
-    );
+    line(corrections.unchanged, "are already so");
+    line(corrections.unknown, "match no item here");
+    line(corrections.contradicted, "are overridden by a later row");
     for group in &preview.new_groups {
         let _ = writeln!(text, "  new group {}", name(group));
     }
@@ -468,7 +465,7 @@ pub(super) fn exported(outcome: &ExportOutcome) -> String {
 
 pub(super) fn salvaged(saved: &SalvageOutcome) -> String {
     format!(
-        "{} saved to {}, {} with features; of {} a part is lost\n",
+        "{} saved to {}, {} with features; {} are incomplete\n",
         count(saved.items, "item", "items"),
         name(&saved.folder.display().to_string()),
         thousands(saved.with_features),
@@ -476,7 +473,7 @@ pub(super) fn salvaged(saved: &SalvageOutcome) -> String {
     )
 }
 
-pub(super) fn compacted(compacted: &Compacted) -> String {
+pub(super) fn compacted(compacted: &CompactOutcome) -> String {
     format!(
         "{} before, {} now\n",
         crate::summary::bytes(compacted.before),

@@ -9,7 +9,7 @@ use genus::text::thousands;
 use genus::{Counts, Folder, Purpose, REPORT_FILE, ReportSource};
 use genus_core::{Kind, Taxonomy};
 use genus_lab::{DigitsTask, ScoredMethod};
-use genus_report::{Made, Pictures, Report, Slot};
+use genus_report::{Pictures, Provenance, Report, Slot};
 use genus_vision::Rgb;
 
 use super::{HEADING, METHODS, SHOWN, list, row};
@@ -103,7 +103,7 @@ fn page(demo: &DigitsTask, result: &ScoredMethod, time: Duration, seed: u64) -> 
     });
     report.title = "handwritten digits".into();
     report.things = ["digit", "digits"].map(str::to_owned);
-    report.made = Made {
+    report.made = Provenance {
         method: SHOWN.to_owned(),
         how: genus::how(&SHOWN.parse()?, None, result.discovery.stop()),
         encoder: Some("none: the pixels less their mean".into()),

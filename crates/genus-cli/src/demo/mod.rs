@@ -19,17 +19,17 @@ const SHOWN: &str = "calibrated";
 /// The heading of the table of methods.
 const HEADING: &str = "method       All   Old   New   categories";
 
-/// See Genus sort pictures into kinds, most of them never labelled
+/// See Genus sort emoji, most kinds of them never labelled
 ///
-/// 362 emoji of 14 kinds ship inside the binary. Five kinds are known from five pictures each, the other nine are never named. They
-/// go the way of your own photographs: through the encoder inside of this program into groups. No data and no network needed.
+/// 362 emoji of 14 kinds ship with the program. Five kinds are known from five pictures each, the other nine are never named.
+/// The pictures are processed like your own photographs, with the built-in encoder. No data and no network needed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  genus demo\n  genus demo --seed 3\n  genus demo --out emoji\n  genus demo digits")]
 pub(crate) struct DemoArgs {
-    /// What is sorted: emoji by default, or 1,797 handwritten digits by their pixels
+    /// What to sort: emoji (the default), or 1,797 handwritten digits by their pixels
     #[arg(value_name = "emoji|digits")]
     pile: Option<DemoPile>,
-    /// Write what was found as a page to look at into this folder: DIR/report.html
+    /// Also write a report to DIR/report.html
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -41,18 +41,18 @@ pub(crate) enum DemoPile {
     Digits,
 }
 
-pub(crate) struct Demo {
+pub(crate) struct DemoCommand {
     pile: DemoPile,
     out: Option<PathBuf>,
     seed: u64,
 }
 
 impl Arguments for DemoArgs {
-    type Options = Demo;
+    type Options = DemoCommand;
 
-    fn options(self, seed: u64) -> Result<Demo, Failure> {
+    fn options(self, seed: u64) -> Result<DemoCommand, Failure> {
         let home = EncoderSpec::parse(Model::DEFAULT)?.model.home;
-        Ok(Demo {
+        Ok(DemoCommand {
             // Pictures need an encoder, and a program may be built without one inside.
             pile: self.pile.unwrap_or(match home {
                 WeightsHome::Embedded => DemoPile::Emoji,
@@ -63,7 +63,7 @@ impl Arguments for DemoArgs {
         })
     }
 
-    fn run(demo: Demo, terminal: Terminal) -> Result<(), Failure> {
+    fn run(demo: DemoCommand, terminal: Terminal) -> Result<(), Failure> {
         match demo.pile {
             DemoPile::Digits => digits::run(demo.out.as_deref(), demo.seed),
             DemoPile::Emoji => emoji::run(demo.out.as_deref(), demo.seed, terminal),

@@ -60,7 +60,7 @@ fn the_same_again_adds_nothing() {
     let added = json(&folder, "add zoo pile.csv");
     assert_eq!((&added["new"], &added["known"]), (&0.into(), &20.into()));
     assert_eq!(json(&folder, "status zoo"), before);
-    folder.fails("init zoo", &["is a collection already", "genus add"]);
+    folder.fails("init zoo", &["is already a collection", "genus add"]);
 }
 
 #[test]

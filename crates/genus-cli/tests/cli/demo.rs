@@ -8,7 +8,7 @@ fn digits(options: &str) -> String {
     without_times(outcome.text())
 }
 
-/// Photographs go the same way: from files through the encoder inside of the program to groups and a page.
+/// Photographs go the same way: from files through the encoder inside the program to groups and a page.
 #[test]
 fn the_demo_as_a_person_sees_it() {
     let folder = Folder::new();

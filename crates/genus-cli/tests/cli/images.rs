@@ -607,7 +607,7 @@ fn a_list_may_come_from_the_standard_input() {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(folder.read("f.csv").lines().count(), 3);
-    // Nothing that is not asked for goes to the standard output.
+    // Nothing that is not asked for goes to standard output.
     assert!(output.stdout.is_empty());
 }
 

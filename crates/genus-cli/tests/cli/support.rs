@@ -136,7 +136,7 @@ impl Folder {
             .collect()
     }
 
-    /// Runs a command that must fail with code 1, print nothing to the standard output, mention all the words, and leave
+    /// Runs a command that must fail with code 1, print nothing to standard output, mention all the words, and leave
     /// the disk as it was.
     #[track_caller]
     pub(crate) fn fails(&self, arguments: &str, mentions: &[&str]) -> String {
@@ -195,7 +195,7 @@ impl Outcome {
         self
     }
 
-    /// The rows of the CSV on the standard output.
+    /// The rows of the CSV on standard output.
     #[track_caller]
     pub(crate) fn rows(&self) -> Vec<Row> {
         assert_eq!(self.code, Some(0), "{}\n{}", self.line, self.stderr);

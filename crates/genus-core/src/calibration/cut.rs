@@ -151,7 +151,7 @@ impl<'a> Candidates<'a> {
         self.features().map(|seen| logit(&self.cut.model, &seen)).collect()
     }
 
-    /// The cluster of every point in the likeliest division when the merges have these logits: every merge inside of a
+    /// The cluster of every point in the likeliest division when the merges have these logits: every merge inside a
     /// cluster is of one class, every merge that is undone is not.
     pub(crate) fn divide(&self, logits: impl Iterator<Item = f64>) -> Vec<usize> {
         let points = self.tree.points;

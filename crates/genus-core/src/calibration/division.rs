@@ -8,11 +8,11 @@
 
 use rayon::prelude::*;
 
-use super::points::{Points, Sorted};
+use super::points::{ClusteredPoints, Points};
 use crate::cluster::consensus::{Vote, consensus};
 use crate::cluster::graph::shared_neighbours;
 use crate::cluster::leiden::{Graph, leiden};
-use crate::cluster::neighbours::{Near, nearest};
+use crate::cluster::neighbours::{NearRow, nearest};
 use crate::discovery::canonical;
 use crate::eigen::leading;
 use crate::features::scale_to_unit;
@@ -71,7 +71,7 @@ pub(crate) struct Neighbourhoods<'a> {
     /// The examples and queries along the principal directions, scaled to length one.
     rows: Vec<f32>,
     dim: usize,
-    near: Vec<Vec<Near>>,
+    near: Vec<Vec<NearRow>>,
 }
 
 /// Points are sorted twice.
@@ -170,7 +170,7 @@ impl<'a> Neighbourhoods<'a> {
 
     /// What another way of sorting says, beside the divisions of the graph. It keeps every example with its class whatever the pile
     /// says, so the examples add as much to its worth as to that of the best division.
-    pub(crate) fn division_of(&self, sorted: &Sorted, divisions: &[Division]) -> Division {
+    pub(crate) fn division_of(&self, sorted: &ClusteredPoints, divisions: &[Division]) -> Division {
         let queries = &sorted.clusters[self.points.known()..];
         let clusters: Vec<usize> = self.points.labels().iter().chain(queries).copied().collect();
         let (neighbours, examples) = divisions
@@ -196,7 +196,7 @@ impl<'a> Neighbourhoods<'a> {
     }
 
     /// The points sorted by what the best divisions agree on, with the number of neighbours that the very best is made with.
-    pub(crate) fn consensus(&self, divisions: &[Division]) -> (Sorted, usize) {
+    pub(crate) fn consensus(&self, divisions: &[Division]) -> (ClusteredPoints, usize) {
         let most = divisions
             .iter()
             .map(|division| division.worth)
@@ -320,7 +320,7 @@ impl<'a> Neighbourhoods<'a> {
     /// Communities as known classes and new groups.
     ///
     /// A class may have several forms, so all communities that its examples say are its own become one cluster.
-    fn sorted(&self, communities: &[usize]) -> Sorted {
+    fn sorted(&self, communities: &[usize]) -> ClusteredPoints {
         let (labels, known) = (self.points.labels(), self.points.known());
         let count = communities.iter().max().map_or(0, |&last| last + 1);
         let mut sizes = vec![0usize; count];
@@ -351,7 +351,7 @@ impl<'a> Neighbourhoods<'a> {
         let clusters = communities[labels.len()..]
             .iter()
             .map(|&own| class_of[own].unwrap_or(known + own));
-        Sorted::new(self.points, (0..known).chain(clusters).collect())
+        ClusteredPoints::new(self.points, (0..known).chain(clusters).collect())
     }
 }
 
@@ -422,7 +422,7 @@ mod tests {
         (Points::new(dim, &support, &labels, known, &queries), truth)
     }
 
-    fn sort(points: &Points) -> Sorted {
+    fn sort(points: &Points) -> ClusteredPoints {
         let pile = Neighbourhoods::new(points);
         pile.consensus(&pile.divisions(Round::Last)).0
     }
@@ -525,7 +525,7 @@ mod tests {
         let found = Neighbourhoods::new(&points);
         let clarity = |of_query: &dyn Fn(usize, usize) -> usize| {
             let queries = truth.iter().enumerate().map(|(at, &blob)| of_query(at, blob));
-            let sorted = Sorted::new(&points, std::iter::once(0).chain(queries).collect());
+            let sorted = ClusteredPoints::new(&points, std::iter::once(0).chain(queries).collect());
             found.division_of(&sorted, &[]).worth
         };
         let right = clarity(&|_, blob| blob);

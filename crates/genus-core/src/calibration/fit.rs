@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::cut::{Candidates, Cut, MERGE};
 use super::logistic::Observation;
 use super::membership::{MEMBER, best_group};
-use super::points::{PASSES, Points, Sorted};
+use super::points::{ClusteredPoints, PASSES, Points};
 use super::space::{Space, dimensions_within, mean_of, within_variance};
 use super::{CalibrationSettings, Centre};
 use crate::features::Features;
@@ -106,7 +106,7 @@ impl<'a> Base<'a> {
                 }
             }
         }
-        // In every third trial some queries belong nowhere: each is the only one of its class.
+        // In every third trial some queries belong to no class: each is the only one of its class.
         let most = others.len().min(queries.len() / MOST_OUTLIERS);
         let outliers = if rng.below(3) == 0 { rng.below(most + 1) } else { 0 };
         for (at, &class) in others[..outliers].iter().enumerate() {
@@ -201,7 +201,7 @@ impl Trial {
     /// What the queries teach that come to the known classes one by one: whether the best class is theirs.
     pub(super) fn arrivals(&self) -> Vec<Observation<MEMBER>> {
         let points = &self.points;
-        let affinity = points.affinity(&Sorted::prototypes(points));
+        let affinity = points.affinity(&ClusteredPoints::prototypes(points));
         let expected: Vec<f64> = affinity
             .groups()
             .iter()

@@ -26,7 +26,7 @@ use logistic::Observation;
 pub(crate) use membership::Group;
 use membership::MEMBER;
 pub use parts::CalibrationParts;
-pub(crate) use points::{PASSES, Points, Sorted};
+pub(crate) use points::{ClusteredPoints, PASSES, Points};
 pub(crate) use space::Space;
 
 /// The share of the rightly placed items of base classes that are called unsure.
@@ -37,7 +37,7 @@ const FEWEST_CLASSES: usize = 8;
 /// How a calibration is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CalibrationSettings {
-    /// What is taken for the middle of all features.
+    /// How the mean of all features is chosen.
     pub centre: Centre,
     /// Damp so many of the directions in which items of one class differ most.
     pub directions: usize,
@@ -62,7 +62,7 @@ impl Default for CalibrationSettings {
 }
 
 choice! {
-    /// What is taken for the middle of all features and subtracted.
+    /// How the mean that is subtracted from all features is chosen.
     Centre {
         /// The mean of the base classes.
         Base = "base",
@@ -231,13 +231,13 @@ impl Calibration {
     }
 
     /// How well every query fits its cluster.
-    pub(crate) fn scores(&self, points: &Points, sorted: &Sorted) -> Vec<Score> {
+    pub(crate) fn scores(&self, points: &Points, sorted: &ClusteredPoints) -> Vec<Score> {
         let affinity = points.affinity(sorted);
         let seen = points.member_features(sorted, &affinity, self.cut.variance);
         (points.known()..points.len())
             .zip(seen)
             .map(|(point, seen)| {
-                // An item that is all alone belongs nowhere.
+                // An item that is all alone belongs to no class.
                 let probability = seen.map_or(0.0, |seen| membership::chance(&self.places, &seen));
                 let cosines = (0..sorted.count).map(|cluster| affinity.cosine(cluster, point) as f32);
                 Score {
@@ -266,7 +266,7 @@ impl Calibration {
     }
 
     /// Sorts points of its space.
-    pub(crate) fn sort(&self, points: &Points, passes: usize) -> Sorted {
+    pub(crate) fn sort(&self, points: &Points, passes: usize) -> ClusteredPoints {
         points.sort(&self.cut, passes)
     }
 }
@@ -279,7 +279,7 @@ impl Calibration {
 
     /// The same in a space in which the directions are damped in which the items of a task differ within categories: a pile
     /// tells them much as base classes would. Where base classes did, there is nothing to tell.
-    pub(crate) fn of_pile(&self, task: &Task, sorted: &Sorted) -> Option<Self> {
+    pub(crate) fn of_pile(&self, task: &Task, sorted: &ClusteredPoints) -> Option<Self> {
         if self.source == Source::Base {
             return None;
         }

@@ -15,7 +15,7 @@ pub struct CalibrationParts {
     pub classes: usize,
     /// From how many items.
     pub items: usize,
-    /// What is taken for the middle of all features.
+    /// How the mean of all features is chosen.
     pub centre: Centre,
     /// That middle, one value a feature.
     pub mean: Vec<f32>,

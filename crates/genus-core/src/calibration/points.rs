@@ -24,7 +24,7 @@ const SMALL_PILE: f64 = 7.0;
 const STEPS: &[f64] = &[0.5, -0.5, 1.0, -1.0, 1.5, -1.5, 2.0, 3.0, 4.5, 6.5, 9.0];
 /// Divisions with more products of clusters and points than this are not tried: their table would outgrow the points.
 const MOST_PRODUCTS: usize = 1 << 24;
-/// Passes before a division is judged where there is no matrix of products and a pass is dear.
+/// Passes before a division is judged where there is not a matrix of products and a pass is dear.
 const DEAR_PASSES: usize = 1;
 
 /// Points to sort: the mean of each known class's examples, which weighs as much as they do, followed by the queries.
@@ -93,7 +93,7 @@ impl Points {
     }
 
     /// The same in a space in which the directions are damped in which members of the clusters of `sorted` differ.
-    pub(crate) fn damped(&self, sorted: &Sorted) -> Self {
+    pub(crate) fn damped(&self, sorted: &ClusteredPoints) -> Self {
         let queries = &sorted.clusters[self.known..];
         let clusters: Vec<usize> = self.labels.iter().chain(queries).copied().collect();
         let items = Features::from_finite(self.dim, self.items());
@@ -216,12 +216,13 @@ impl Points {
     ///
     /// What was learnt of other classes may not be quite true of these. So divisions that merge more and less eagerly are made
     /// as well, and that of the highest contrast wins, less a price for many categories and for leaving what was learnt.
-    pub(crate) fn sort(&self, cut: &Cut, passes: usize) -> Sorted {
+    pub(crate) fn sort(&self, cut: &Cut, passes: usize) -> ClusteredPoints {
         let tree = self.tree(cut.tree);
         let candidates = Candidates::new(&tree, cut, &self.weights);
         let logits = candidates.logits();
-        let divide =
-            |eagerness: f64| Sorted::new(self, candidates.divide(logits.iter().map(|logit| logit + eagerness)));
+        let divide = |eagerness: f64| {
+            ClusteredPoints::new(self, candidates.divide(logits.iter().map(|logit| logit + eagerness)))
+        };
         let learnt = divide(0.0);
         if passes == 0 {
             return learnt;
@@ -233,7 +234,7 @@ impl Points {
         let mut made = vec![learnt.clusters.clone()];
         let learnt = learnt.refined(self, tried);
         let categories = learnt.count;
-        let judge = |sorted: Sorted, step: f64| {
+        let judge = |sorted: ClusteredPoints, step: f64| {
             let size = self.len() as f64 / sorted.count.max(1) as f64;
             let price = cut.price(sorted.count, size, step, categories);
             let value = self.contrast(&sorted) / cut.variance - price;
@@ -255,7 +256,7 @@ impl Points {
     }
 
     /// How much more alike queries are to the others of their cluster than to the members of the next, on average.
-    pub(super) fn contrast(&self, sorted: &Sorted) -> f64 {
+    pub(super) fn contrast(&self, sorted: &ClusteredPoints) -> f64 {
         let affinity = self.affinity(sorted);
         let of_query = |point: usize| {
             let own = sorted.clusters[point];
@@ -274,7 +275,7 @@ impl Points {
     }
 
     /// What clusters have to do with points.
-    pub(crate) fn affinity(&self, sorted: &Sorted) -> Affinity {
+    pub(crate) fn affinity(&self, sorted: &ClusteredPoints) -> Affinity {
         let (n, count) = (self.len(), sorted.count);
         let mut weights = vec![0f64; count];
         for (&cluster, &weight) in sorted.clusters.iter().zip(&self.weights) {
@@ -312,7 +313,7 @@ impl Points {
     /// What a model of membership sees of every query in its cluster, the query itself left out; `None` where it is alone.
     pub(crate) fn member_features(
         &self,
-        sorted: &Sorted,
+        sorted: &ClusteredPoints,
         affinity: &Affinity,
         variance: f64,
     ) -> Vec<Option<[f64; MEMBER]>> {
@@ -365,7 +366,7 @@ impl Affinity {
     }
 
     /// The dot products of the sum of one cluster with the sums of all.
-    fn between(&self, points: &Points, sorted: &Sorted, cluster: usize) -> Vec<f64> {
+    fn between(&self, points: &Points, sorted: &ClusteredPoints, cluster: usize) -> Vec<f64> {
         let mut sums = vec![0f64; sorted.count];
         let row = &self.dots[cluster * self.points..][..self.points];
         for ((&other, &weight), &dot) in sorted.clusters.iter().zip(&points.weights).zip(row) {
@@ -398,12 +399,12 @@ impl Affinity {
 
 /// Points with their clusters. The cluster of a known class has the class's number.
 #[derive(Clone, Debug)]
-pub(crate) struct Sorted {
+pub(crate) struct ClusteredPoints {
     pub(crate) clusters: Vec<usize>,
     pub(crate) count: usize,
 }
 
-impl Sorted {
+impl ClusteredPoints {
     /// The prototypes alone, each its own cluster.
     pub(crate) fn prototypes(points: &Points) -> Self {
         Self {
@@ -611,10 +612,10 @@ mod tests {
             let candidates = Candidates::new(&tree, &cut, &points.weights);
             let divide = |step: f64| {
                 let logits = candidates.logits().into_iter().map(|logit| logit + step);
-                Sorted::new(&points, candidates.divide(logits)).refined(&points, PASSES)
+                ClusteredPoints::new(&points, candidates.divide(logits)).refined(&points, PASSES)
             };
             let learnt = divide(0.0).count;
-            let mut best: Option<(Sorted, f64)> = None;
+            let mut best: Option<(ClusteredPoints, f64)> = None;
             for step in std::iter::once(0.0).chain(STEPS.iter().copied()) {
                 let sorted = divide(step);
                 let size = points.len() as f64 / sorted.count as f64;
@@ -636,7 +637,7 @@ mod tests {
         let new = sorted.clusters[points.known..].iter().position(|&c| c >= 3).unwrap() + points.known;
         let home = sorted.clusters[new];
         sorted.clusters[new] = sorted.count;
-        let mut sorted = Sorted::new(&points, sorted.clusters.clone());
+        let mut sorted = ClusteredPoints::new(&points, sorted.clusters.clone());
         sorted.dissolve(&points, 1);
         let mate = (points.known..points.len()).find(|&p| p != new && sorted.clusters[p] == sorted.clusters[new]);
         assert!(mate.is_some());
@@ -645,7 +646,7 @@ mod tests {
 
     #[test]
     fn many_points_are_sorted_as_few_are() {
-        // Beyond the limit there is no matrix of products; the same blobs come out.
+        // Beyond the limit there is not a matrix of products; the same blobs come out.
         let many = points(5, 500, 0.3, 5);
         assert!(many.gram().is_none());
         let sorted = many.sort(&cut(), PASSES);

@@ -130,7 +130,7 @@ impl<'a> Search<'a> {
         kinds.dedup();
         let own: Vec<usize> = apart
             .iter()
-            .map(|kind| kinds.binary_search(kind).unwrap_or_default())
+            .map(|kind| kinds.partition_point(|other| other < kind))
             .collect();
         // One more cluster stays empty, for an atom that is best alone.
         Self::of(atoms, own, kinds.len() + 1)

@@ -3,13 +3,13 @@
 use rayon::prelude::*;
 
 use super::leiden::Graph;
-use super::neighbours::Near;
+use super::neighbours::NearRow;
 
 /// Ties every point to its `size` nearest. The weight of a tie is the share of their neighbours that two points have in common
 /// (the Jaccard index); without any there is no tie. Nodes of different classes are never in one community.
 ///
 /// Ranks alone decide, so distances need not mean the same everywhere.
-pub(crate) fn shared_neighbours(near: &[Vec<Near>], size: usize, class: Vec<Option<u32>>) -> Graph {
+pub(crate) fn shared_neighbours(near: &[Vec<NearRow>], size: usize, class: Vec<Option<u32>>) -> Graph {
     let n = near.len();
     let listed = |point: usize| &near[point][..size.min(near[point].len())];
     let mut edges: Vec<Vec<(u32, f32)>> = (0..n)
@@ -19,7 +19,7 @@ pub(crate) fn shared_neighbours(near: &[Vec<Near>], size: usize, class: Vec<Opti
             |is_near, point| {
                 let own = listed(point);
                 own.iter().for_each(|near| is_near[near.other as usize] = true);
-                let tie = |to: &Near| {
+                let tie = |to: &NearRow| {
                     let others = listed(to.other as usize).iter();
                     let common = others.filter(|near| is_near[near.other as usize]).count();
                     (to.other, common as f32 / (2 * size - common) as f32)

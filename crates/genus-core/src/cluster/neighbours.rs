@@ -10,19 +10,19 @@ const COLUMNS: usize = 512;
 
 /// A row near another one, and its squared distance.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Near {
+pub(crate) struct NearRow {
     pub(crate) other: u32,
     pub(crate) value: f32,
 }
 
 /// The `count` nearest other rows of every row with their squared distances, the nearest first and of equal ones the one
 /// that comes first; fewer where there are not so many.
-pub(crate) fn nearest(values: &[f32], dim: usize, count: usize) -> Vec<Vec<Near>> {
+pub(crate) fn nearest(values: &[f32], dim: usize, count: usize) -> Vec<Vec<NearRow>> {
     let halves: Vec<f32> = values
         .chunks_exact(dim)
         .map(|row| row.iter().map(|v| v * v).sum::<f32>() / 2.0)
         .collect();
-    let blocks: Vec<Vec<Vec<Near>>> = values
+    let blocks: Vec<Vec<Vec<NearRow>>> = values
         .par_chunks(ROWS * dim)
         .enumerate()
         .map(|(block, rows)| {
@@ -76,7 +76,7 @@ struct NearestCandidates {
     count: usize,
     /// What is not below this is not among the smallest.
     limit: f32,
-    seen: Vec<Near>,
+    seen: Vec<NearRow>,
 }
 
 impl NearestCandidates {
@@ -89,7 +89,7 @@ impl NearestCandidates {
     }
 
     fn push(&mut self, other: usize, value: f32) {
-        self.seen.push(Near {
+        self.seen.push(NearRow {
             other: other as u32,
             value,
         });
@@ -107,7 +107,7 @@ impl NearestCandidates {
         }
     }
 
-    fn into_nearest(mut self, distance: impl Fn(u32) -> f32) -> Vec<Near> {
+    fn into_nearest(mut self, distance: impl Fn(u32) -> f32) -> Vec<NearRow> {
         self.keep_smallest();
         self.seen.iter_mut().for_each(|near| near.value = distance(near.other));
         self.seen.sort_unstable_by(order);
@@ -115,7 +115,7 @@ impl NearestCandidates {
     }
 }
 
-pub(crate) fn order(a: &Near, b: &Near) -> std::cmp::Ordering {
+pub(crate) fn order(a: &NearRow, b: &NearRow) -> std::cmp::Ordering {
     a.value.total_cmp(&b.value).then(a.other.cmp(&b.other))
 }
 
@@ -141,9 +141,9 @@ mod tests {
             for (i, found) in found.iter().enumerate() {
                 let row = |i: usize| &values[i * dim..][..dim];
                 let far = |j: usize| row(i).iter().zip(row(j)).map(|(a, b)| (a - b) * (a - b)).sum::<f32>();
-                let mut all: Vec<Near> = (0..n)
+                let mut all: Vec<NearRow> = (0..n)
                     .filter(|&j| j != i)
-                    .map(|j| Near {
+                    .map(|j| NearRow {
                         other: j as u32,
                         value: far(j),
                     })

@@ -32,7 +32,7 @@ const MATRIX_UP_TO: usize = crate::task::GRAM_LIMIT;
 
 /// The tree of points given by their rows of `dim` features; see [`ward_of_gram`].
 ///
-/// Of many points there is no matrix: memory is a copy of the rows and a little more.
+/// Of many points there is not a matrix: memory is a copy of the rows and a little more.
 pub(crate) fn ward(rows: &[f32], dim: usize, weights: &[f32], apart: usize) -> Tree {
     if weights.len() <= MATRIX_UP_TO {
         ward_of_gram(&linalg::gram(rows, dim), weights, apart)

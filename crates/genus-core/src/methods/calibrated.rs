@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Discover;
 use super::parameters::{Parameter, Values};
 use crate::calibration::{
-    Calibration, CalibrationSettings, Knowledge, Neighbourhoods, PASSES, Points, Round, Sorted, Source,
+    Calibration, CalibrationSettings, ClusteredPoints, Knowledge, Neighbourhoods, PASSES, Points, Round, Source,
 };
 use crate::discovery::Discovery;
 use crate::error::{DiscoverError, ParameterError};
@@ -118,7 +118,7 @@ impl Calibrated {
     }
 
     /// The points of a task sorted, what they were sorted by, and how many neighbours they were tied to where communities were found.
-    fn sort(&self, task: &Task) -> Result<(Points, Sorted, Arc<Calibration>, Option<usize>), DiscoverError> {
+    fn sort(&self, task: &Task) -> Result<(Points, ClusteredPoints, Arc<Calibration>, Option<usize>), DiscoverError> {
         let calibration = self.knowledge.of_task(task)?;
         let points = Points::of(task, calibration.space());
         if self.refine == 0 {
@@ -148,7 +148,7 @@ impl Calibrated {
         points: &Points,
         for_tree: &Points,
         calibration: &Calibration,
-    ) -> (Sorted, usize) {
+    ) -> (ClusteredPoints, usize) {
         let pile = Neighbourhoods::new(points);
         let mut divisions = pile.divisions(round);
         // Where categories are as small as the classes that merges were learnt from, the tree has a vote.

@@ -112,10 +112,10 @@ impl MethodEntry {
     }
 }
 
-/// What a method is built with beside its parameters.
+/// What a method is built with besides its parameters.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
-    /// The seed of what is random.
+    /// The random seed.
     pub seed: u64,
     /// What is known of the features.
     pub calibration: Option<Arc<Calibration>>,

@@ -26,7 +26,7 @@ const PANEL: usize = 64;
 /// The coordinates of every row along the first two components; their largest loading is positive.
 pub(super) fn points(rows: &Features) -> Vec<[f32; 2]> {
     let (n, dim) = (rows.rows(), rows.dim());
-    let centred = Centred::new(rows);
+    let centred = CentredRows::new(rows);
     if n == 0 || centred.scale == 0.0 {
         return vec![[0.0; 2]; n];
     }
@@ -65,14 +65,14 @@ pub(super) fn points(rows: &Features) -> Vec<[f32; 2]> {
 
 /// Rows without their mean, divided by the largest magnitude that is left: products of what lies between −1 and 1 neither
 /// overflow nor vanish.
-struct Centred<'a> {
+struct CentredRows<'a> {
     rows: &'a Features,
     means: Vec<f64>,
     /// The magnitude.
     scale: f64,
 }
 
-impl<'a> Centred<'a> {
+impl<'a> CentredRows<'a> {
     fn new(rows: &'a Features) -> Self {
         let (n, dim) = (rows.rows(), rows.dim());
         let mut means = vec![0.0; dim];
@@ -107,7 +107,7 @@ impl<'a> Centred<'a> {
 }
 
 /// The symmetric matrix of the dot products of all columns.
-fn products_of_columns(centred: &Centred<'_>) -> Vec<f64> {
+fn products_of_columns(centred: &CentredRows<'_>) -> Vec<f64> {
     let dim = centred.rows.dim();
     let mut products = vec![0.0; dim * dim];
     for rows in centred.rows.values().chunks(ROWS * dim) {

@@ -81,7 +81,7 @@ impl Listing {
 
     /// Adds an image that an annotation names, by its path below the root with `/` between the folders.
     ///
-    /// One that is not there, or was there before, or would lie outside of the root, is skipped.
+    /// One that is not there, or was there before, or would lie outside the root, is skipped.
     pub(super) fn annotated(&mut self, name: &str, class: usize) {
         let path = self.root.join(name);
         let inside = Path::new(name)

@@ -142,7 +142,7 @@ impl fmt::Display for Images {
 
 /// A text that names no [`Images`].
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("\"{0}\" is no choice of images; choose train, test, all or paper")]
+#[error("\"{0}\" is not a choice of images; choose train, test, all or paper")]
 pub struct ParseImagesError(String);
 
 impl FromStr for Images {

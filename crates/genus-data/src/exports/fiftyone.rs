@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::{Export, ExportError, Exported, absolute, categories, number};
+use super::{Export, ExportError, ExportFiles, absolute, categories, number};
 use crate::sorting::SortedItem;
 
-pub(super) fn export(folder: &Path, items: &[SortedItem]) -> Result<Exported, ExportError> {
+pub(super) fn export(folder: &Path, items: &[SortedItem]) -> Result<ExportFiles, ExportError> {
     let mut labels = Map::new();
     for item in items {
         let mut label = json!({
@@ -40,7 +40,7 @@ pub(super) fn export(folder: &Path, items: &[SortedItem]) -> Result<Exported, Ex
         ("classes", Value::from(categories(items))),
         ("labels", Value::Object(labels)),
     ]);
-    Ok(Exported {
+    Ok(ExportFiles {
         files: vec![(file, format!("{content:#}\n").into_bytes())],
         next,
     })

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use super::{ExportError, Exported};
+use super::{ExportError, ExportFiles};
 use crate::assignments::COLUMNS;
 use crate::error::DataError;
 use crate::sorting::{SortedItem, Sorting};
@@ -28,7 +28,7 @@ Images sorted by Genus, a folder a category. `metadata.csv` says where every ima
 `datasets.load_dataset` reads both when it is given this folder.
 ";
 
-pub(super) fn export(sorting: &Sorting, items: &[SortedItem]) -> Result<Exported, ExportError> {
+pub(super) fn export(sorting: &Sorting, items: &[SortedItem]) -> Result<ExportFiles, ExportError> {
     let table = metadata(sorting, items).map_err(|e| DataError::write(METADATA, e))?;
     let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
     for (name, bytes) in [(METADATA, table), (CARD, CARD_TEXT.as_bytes().to_vec())] {
@@ -40,7 +40,7 @@ pub(super) fn export(sorting: &Sorting, items: &[SortedItem]) -> Result<Exported
             Err(source) => return Err(DataError::Read { path, source }.into()),
         }
     }
-    Ok(Exported {
+    Ok(ExportFiles {
         files,
         next: format!(
             "datasets: datasets.load_dataset({:?})",

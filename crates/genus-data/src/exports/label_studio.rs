@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Export, ExportError, Exported, absolute, categories, number};
+use super::{Export, ExportError, ExportFiles, absolute, categories, number};
 use crate::sorting::SortedItem;
 
-pub(super) fn export(folder: &Path, items: &[SortedItem], made_by: &str) -> Result<Exported, ExportError> {
+pub(super) fn export(folder: &Path, items: &[SortedItem], made_by: &str) -> Result<ExportFiles, ExportError> {
     let mut paths = Vec::with_capacity(items.len());
     for item in items {
         let mut path = PathBuf::new();
@@ -42,7 +42,7 @@ pub(super) fn export(folder: &Path, items: &[SortedItem], made_by: &str) -> Resu
         storage.display(),
         tasks_file.display()
     );
-    Ok(Exported {
+    Ok(ExportFiles {
         files: vec![
             (tasks_file, tasks.into_bytes()),
             (config_file, configuration(&categories(items)).into_bytes()),

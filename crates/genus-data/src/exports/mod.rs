@@ -71,7 +71,7 @@ pub enum ExportError {
         export: Export,
     },
     /// A file of the user's where a table of ours would go.
-    #[error("{} is there already and says something else", path.display())]
+    #[error("{} already exists with other contents", path.display())]
     Taken {
         /// The file.
         path: PathBuf,
@@ -83,13 +83,13 @@ pub enum ExportError {
 
 /// Files of an export, made but not yet written.
 #[derive(Debug)]
-pub struct Exported {
+pub struct ExportFiles {
     files: Vec<(PathBuf, Vec<u8>)>,
     /// What to do with them, in words.
     next: String,
 }
 
-impl Exported {
+impl ExportFiles {
     /// Makes the tasks of Label Studio, which are to go into `folder`. `made_by` is what made the predictions.
     pub fn label_studio(folder: &Path, items: &[SortedItem], made_by: &str) -> Result<Self, ExportError> {
         label_studio::export(folder, items, made_by)

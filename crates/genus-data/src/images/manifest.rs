@@ -1,4 +1,4 @@
-//! Files that list images: a path a line, or a table with a column of paths.
+//! Files that list images: one path per line, or a table with a column of paths.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -24,9 +24,9 @@ const PATHS: [&str; 4] = ["path", "image", "file", "filename"];
 const MAX_LINE: u64 = 64 << 10;
 
 /// Lists the images that a manifest names: a table (`.csv`, `.tsv`, `.jsonl`, `.parquet`, `.feather`) with a column `path` (or
-/// `image`, `file`, `filename`) and, where known, ids and labels; `.txt`, or `-` for the standard input, with a path a line.
+/// `image`, `file`, `filename`) and, where known, ids and labels; `.txt`, or `-` for standard input, with one path per line.
 ///
-/// Relative paths start from the manifest's folder, those of the standard input from the working directory. An image
+/// Relative paths start from the manifest's folder, those of standard input from the working directory. An image
 /// without an id is called as its path is written. Whether the images exist is not looked at.
 pub fn list_manifest(path: impl AsRef<Path>, options: &TableOptions) -> Result<ImageList, DataError> {
     let path = path.as_ref();
@@ -64,7 +64,7 @@ pub(super) fn is_manifest(path: &Path, options: &TableOptions) -> Result<bool, D
     Ok(has_paths && !Columns::have_features(&origin, &named, options))
 }
 
-/// Whether a name is that of a list with a path a line, and nothing else is said of it.
+/// Whether a name is that of a list with one path per line, and nothing else is said of it.
 fn is_list(path: &Path, options: &TableOptions) -> bool {
     extension(path) == "txt" && options.format.is_none()
 }
@@ -137,7 +137,7 @@ impl<'a> ManifestListing<'a> {
     }
 }
 
-/// Reads a list with a path a line, or with paths that each end with a NUL character; `name` is what errors call it, and
+/// Reads a list with one path per line, or with paths that each end with a NUL character; `name` is what errors call it, and
 /// relative paths start from `base`.
 pub fn read_list(mut reader: impl BufRead, name: &Path, base: &Path) -> Result<ImageList, DataError> {
     let mut listing = ManifestListing::new(name, base);

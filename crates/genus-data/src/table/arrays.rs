@@ -146,7 +146,7 @@ pub(super) fn byte_length(shape: &[u64], element_size: usize) -> Option<u64> {
         .try_fold(element_size as u64, |product, &n| product.checked_mul(n))
 }
 
-/// What a file has beside its features.
+/// What a file has besides its features.
 #[derive(Default)]
 pub(super) struct SideColumns {
     pub(super) ids: Option<Column>,

@@ -218,7 +218,7 @@ struct Messages {
     projection: Vec<usize>,
     /// Bytes that the dictionaries may still take.
     room: u64,
-    /// Whether the stream has ended; behind it a file has what is no message.
+    /// Whether the stream has ended; behind it a file has what is not a message.
     has_ended: bool,
 }
 

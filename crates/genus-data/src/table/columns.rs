@@ -8,7 +8,7 @@ use super::format::TableFormat;
 use super::source::FileOrigin;
 use crate::error::DataError;
 
-/// What is said about a table, where its names do not say it.
+/// What the user says about a table whose names do not tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableOptions {
     /// The column of ids.

@@ -231,7 +231,7 @@ pub(crate) fn wrong_cells(cells: usize, columns: usize) -> String {
     format!("{cells} cells where the header has {columns} columns; quote cells that contain what stands between cells")
 }
 
-/// What stands between the names of a header: the one of the three that is there most often, outside of quotes.
+/// What stands between the names of a header: the one of the three that is there most often, outside quotes.
 fn delimiter_of(header: &[u8]) -> u8 {
     let mut quoted = false;
     let mut counts = [(b',', 0), (b';', 0), (b'\t', 0)];

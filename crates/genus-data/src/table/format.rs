@@ -76,7 +76,7 @@ impl fmt::Display for TableFormat {
 
 /// A word that names no format of tables.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is no format of tables; there are csv, tsv, jsonl, parquet, arrow, npy, npz and safetensors")]
+#[error("\"{0}\" is not a table format; there are csv, tsv, jsonl, parquet, arrow, npy, npz and safetensors")]
 pub struct ParseTableFormatError(String);
 
 impl FromStr for TableFormat {

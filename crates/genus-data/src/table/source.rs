@@ -55,7 +55,7 @@ pub(super) struct RowBlock {
     pub(super) lines: Vec<u64>,
 }
 
-/// The path that stands for the standard input.
+/// The path that stands for standard input.
 pub(crate) const STANDARD_INPUT: &str = "-";
 
 /// The file that errors name.

@@ -1,4 +1,4 @@
-//! Texts that are read a line at a time: files, files compressed with gzip, and the standard input.
+//! Texts that are read a line at a time: files, files compressed with gzip, and standard input.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};

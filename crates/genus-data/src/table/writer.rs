@@ -41,7 +41,7 @@ pub struct FeatureWriter {
     seen: SeenIds,
 }
 
-/// What a file holds beside its rows.
+/// What a file holds besides its rows.
 struct TableShape {
     path: PathBuf,
     dim: usize,
@@ -146,7 +146,7 @@ impl FeatureWriter {
 
     /// Writes what is still held back and lets the file appear; gives the number of its rows.
     ///
-    /// Without a row there is no file but an error, as nothing could read it.
+    /// Without a row there is not a file but an error, as nothing could read it.
     pub fn finish(self) -> Result<u64, DataError> {
         if self.rows == 0 {
             return Err(DataError::NoRows { path: self.origin.path });

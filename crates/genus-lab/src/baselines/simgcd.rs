@@ -22,7 +22,7 @@ const VIEWS: u64 = 0x76;
 /// What the rate ends at, as a share of what it began with.
 const LAST_RATE: f64 = 1e-3;
 
-/// SimGCD, trained anew in every episode. It is told the true number of categories, as in its paper.
+/// SimGCD, trained in every episode. It is given the true number of categories, as in its paper.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimGcd {
     /// How often all items are gone through; each time is one step.
@@ -164,8 +164,8 @@ pub enum SimGcdError {
     /// The blocks cannot be trained.
     #[error(transparent)]
     Train(#[from] TrainError),
-    /// The loss is no number any more.
-    #[error("the loss of epoch {epoch} is {loss}; a smaller rate may help")]
+    /// The loss is not finite.
+    #[error("the loss of epoch {epoch} is {loss}; a smaller learning rate may help")]
     NotFinite {
         /// The epoch, from zero.
         epoch: usize,

@@ -63,7 +63,7 @@ impl Confusion {
             .unwrap_or(0)
     }
 
-    /// How many items a class has; a sum beyond 64 bits stays at the largest number.
+    /// How many items per class has; a sum beyond 64 bits stays at the largest number.
     fn total(&self, row: usize) -> u64 {
         self.counts
             .get(row)

@@ -1,4 +1,4 @@
-//! What the paper's tables say, to stand beside what is measured here.
+//! The figures of the paper's tables.
 //!
 //! `cells.csv` has every cell of *Few-shot Novel Category Discovery* (IJCAI 2025, arXiv 2505.08260). The row of SHC in the
 //! real-time table is the authors' code with its factor 1.1, `shc:boost=1.1` here: without it SHC and UKC would be equal. The
@@ -29,7 +29,7 @@ pub struct PaperCell {
 pub struct CellPlace<'a> {
     /// The experiment: `main`, `realtime` and so on.
     pub table: &'a str,
-    /// The shape of the episodes; there are 15 queries a class in all tables.
+    /// The shape of the episodes; there are 15 queries per class in all tables.
     pub shape: Shape,
     /// The encoder in the table of backbones, the data set trained on in that of transfer, nothing elsewhere.
     pub subject: &'a str,
@@ -39,7 +39,7 @@ pub struct CellPlace<'a> {
     pub set: &'a str,
 }
 
-/// The queries a class in all of the paper's tables.
+/// The queries per class in all of the paper's tables.
 const QUERIES: usize = 15;
 
 /// By how much All may differ from the mean of Old and New when all three are rounded.

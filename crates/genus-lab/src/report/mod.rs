@@ -16,7 +16,7 @@ use crate::experiment::{ExperimentKind, Series};
 use crate::machine::Machine;
 use crate::paper::{CellPlace, PaperCell, paper_cell};
 use crate::piles::{PileKind, PileVariable};
-use crate::trial::{MethodOutcome, SingleQueries, SingleQuery, Sureness, UnsureRates};
+use crate::trial::{MethodOutcome, QueryConfidence, SingleQueries, SingleQuery, UnsureRates};
 use crate::{Bench, Dataset, Experiment};
 pub use page::figures_page;
 pub(crate) use page::{ReportPage, SectionBlock};
@@ -59,7 +59,7 @@ pub struct Settings {
     pub shot: usize,
     /// New classes of an episode.
     pub new: usize,
-    /// Queries of a class, where there is no tail.
+    /// Queries per class, if there is no tail.
     pub query: usize,
     /// The queries of the smallest and the largest class, if there is a tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -180,7 +180,7 @@ pub struct Run {
     pub shot: usize,
     /// New classes.
     pub new_classes: usize,
-    /// Queries of a class, where there is no tail.
+    /// Queries per class, if there is no tail.
     pub query: usize,
     /// What is special about the pile, in an experiment on piles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -198,13 +198,13 @@ pub struct Run {
     pub k: Option<Categories>,
     /// How well scores tell known from new, where queries were judged one by one and have scores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub known_or_new: Option<KnownOrNew>,
+    pub known_or_new: Option<NoveltyDetection>,
     /// What was called unsure, where there are outliers and the method says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsure: Option<UnsureShares>,
     /// What the probabilities are worth, in an experiment on piles and where the method has some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sureness: Option<SurenessReport>,
+    pub sureness: Option<ConfidenceReport>,
     /// What the paper has in its place, in %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paper: Option<PaperCell>,
@@ -245,9 +245,9 @@ pub struct StreamReport {
     pub waiting: Option<Interval>,
 }
 
-/// What probabilities are worth.
+/// How well calibrated the probabilities are.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct SurenessReport {
+pub struct ConfidenceReport {
     /// The expected calibration error over the queries of all piles together, in ten bins of equal width.
     #[serde(deserialize_with = "number_or_nothing")]
     pub ece: f64,
@@ -257,14 +257,14 @@ pub struct SurenessReport {
     pub outliers_found: Interval,
 }
 
-/// How well the scores of single queries tell known classes from new ones.
+/// How well the scores of single queries separate known classes from new ones.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct KnownOrNew {
+pub struct NoveltyDetection {
     /// How often a query of a known class has a higher score than one of a new class; equal scores count half.
     pub auroc: Interval,
-    /// Where the method stands, over the queries of all episodes together.
+    /// Where the method is, over the queries of all episodes.
     pub at: TradeOff,
-    /// Where it would stand with other thresholds, from the strictest to none.
+    /// Where it would be with other thresholds, from the strictest to none.
     pub curve: Vec<TradeOff>,
 }
 
@@ -325,7 +325,7 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// What a pile is like in words, as in `15 queries a class and 5 outliers`.
+/// What a pile is like in words, as in `15 queries per class and 5 outliers`.
 pub(crate) fn in_words(query: usize, pile: Pile) -> String {
     let queries = match pile.tail {
         Some(Tail { smallest, largest }) => format!("{smallest} to {largest}"),
@@ -496,9 +496,9 @@ impl Run {
             old: paper.old,
             new: paper.new,
             k,
-            known_or_new: KnownOrNew::of(outcomes.clone()),
+            known_or_new: NoveltyDetection::of(outcomes.clone()),
             unsure: shares(outcomes.clone()),
-            sureness: SurenessReport::of(outcomes.clone()),
+            sureness: ConfidenceReport::of(outcomes.clone()),
             // The paper has no such piles.
             paper: set.filter(|_| plain).and_then(|set| {
                 paper_cell(CellPlace {
@@ -562,7 +562,7 @@ impl Run {
     }
 }
 
-impl KnownOrNew {
+impl NoveltyDetection {
     /// How far either accuracy moves from one point of the curve to the next, at least.
     const STEP: f64 = 0.01;
 
@@ -606,10 +606,10 @@ impl KnownOrNew {
     }
 }
 
-impl SurenessReport {
+impl ConfidenceReport {
     /// What all piles say together; `None` unless all have probabilities.
     fn of<'a>(outcomes: impl Iterator<Item = &'a MethodOutcome>) -> Option<Self> {
-        let all: Vec<&Sureness> = outcomes
+        let all: Vec<&QueryConfidence> = outcomes
             .map(|outcome| outcome.sureness.as_ref())
             .collect::<Option<_>>()?;
         let probabilities: Vec<f32> = all.iter().flat_map(|one| &one.probabilities).copied().collect();

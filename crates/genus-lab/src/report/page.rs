@@ -197,7 +197,7 @@ impl ReportPage {
     }
 }
 
-/// The inside of a page.
+/// The inside a page.
 #[derive(Default)]
 struct PageWriter {
     html: String,

@@ -444,7 +444,7 @@ impl Layer {
                         for (y, x) in seen(y).flat_map(|y| seen(x).map(move |x| (y, x))) {
                             let pixel = &input[from.start(0) + y * from.line() + x * from.stride..][..to.channels];
                             for (most, &value) in out.iter_mut().zip(pixel) {
-                                // What is no number stays so.
+                                // What is not a number stays so.
                                 if value > *most || value.is_nan() {
                                     *most = value;
                                 }

@@ -116,7 +116,7 @@ fn sample(sum: i32) -> u8 {
 /// Half of the last bit that is kept.
 const HALF: i32 = 1 << (PRECISION - 1);
 
-/// The columns and rows of a window of the image resized to `size`, without making what is outside of the window.
+/// The columns and rows of a window of the image resized to `size`, without making what is outside the window.
 pub(super) fn resize(
     image: &Rgb,
     filter: Filter,

@@ -223,7 +223,7 @@ pub enum ArchitectureError {
         width: usize,
     },
     /// Tokens that cannot be shared out among the heads.
-    #[error("{dim} features cannot be shared out among {heads} heads; say how many there are, as in vit:heads=6")]
+    #[error("{dim} features cannot be shared out among {heads} heads; set their number, as in vit:heads=6")]
     Heads {
         /// The length of a token.
         dim: usize,

@@ -100,7 +100,7 @@ pub enum TrainError {
         /// How many there are.
         depth: usize,
     },
-    /// A batch that is no batch of this network.
+    /// A batch that does not fit this network.
     #[error("{values} values are not the images of {labels} labels")]
     Batch {
         /// The number of values.
@@ -130,7 +130,7 @@ pub enum TrainError {
         /// The number of heads.
         heads: usize,
     },
-    /// The loss is no number any more.
+    /// The loss is not finite.
     #[error("the loss is {loss}")]
     NotFinite {
         /// The loss.

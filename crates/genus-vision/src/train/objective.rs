@@ -74,7 +74,7 @@ pub(crate) trait TrainingObjective: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Whether biases and all else that is no matrix are not drawn to zero.
+    /// Whether biases and all else that is not a matrix are not drawn to zero.
     fn spares_vectors(&self) -> bool {
         false
     }

@@ -114,7 +114,7 @@ impl Checkpoint {
         Ok(found.map(|&(_, value)| value))
     }
 
-    /// A tensor of floats, or one that cannot be used; nothing where a value is no tensor or one of integers.
+    /// A tensor of floats, or one that cannot be used; nothing where a value is not a tensor or one of integers.
     pub(super) fn leaf(&self, value: Value) -> Result<Option<TensorEntry>, Problem> {
         match self.0.call(value) {
             Some(call) => self.built(call.function, call.arguments, MAX_WRAPS),

@@ -122,7 +122,7 @@ fn read(reader: impl Read + Seek) -> Result<Weights, Problem> {
     }
 }
 
-/// What a file that is no weights file most likely is.
+/// What a file that is not a weights file most likely is.
 fn hint(start: &[u8], length: u64) -> &'static str {
     if length == 0 {
         "it is empty; download it again"

@@ -62,7 +62,7 @@ pub enum WeightsError {
         /// Such as `quantised`.
         kind: String,
     },
-    /// A tensor holds something that is no number.
+    /// A tensor has a value that is not finite.
     #[error("{path}: tensor {tensor:?} holds NaN or infinity as 32-bit floats; the network cannot be used")]
     NotFinite {
         /// The file.
@@ -71,7 +71,7 @@ pub enum WeightsError {
         tensor: String,
     },
     /// The file would grow far beyond its size when read.
-    #[error("{path}: {problem}; no honest weights file does, so it was not read further")]
+    #[error("{path}: {problem}; no valid weights file does this, so reading stopped")]
     TooLarge {
         /// The file.
         path: String,

@@ -1,4 +1,4 @@
-//! A training run as it can be gone on with, in one file that is replaced as a whole.
+//! A checkpoint of a training run, in one file that is replaced atomically.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;

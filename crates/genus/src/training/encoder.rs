@@ -37,7 +37,7 @@ pub(crate) fn save(folder: &Path, spec: &EncoderSpec, weights: &Weights) -> Resu
     write(&folder.join(TOML), text.as_bytes())
 }
 
-/// The encoder in the folder of a training run and the file of its weights; `None` when the path is no folder.
+/// The encoder in the folder of a training run and the file of its weights; `None` when the path is not a folder.
 pub fn trained_encoder(folder: impl AsRef<Path>) -> Result<Option<(EncoderSpec, PathBuf)>, TrainingError> {
     let folder = folder.as_ref();
     if !folder.is_dir() {

@@ -102,7 +102,7 @@ pub enum TrainingError {
     /// The network cannot be trained like this.
     #[error(transparent)]
     Train(TrainError),
-    /// The loss is no number any more.
+    /// The loss is not finite.
     #[error("the loss of step {step} is {loss}; the last good state, after step {saved}, is kept in {}", folder.display())]
     NotFinite {
         /// The step.
@@ -140,13 +140,13 @@ pub enum TrainingError {
         folder: PathBuf,
     },
     /// The folder has a run of the same settings.
-    #[error("{} holds this run already", folder.display())]
+    #[error("{} already contains this run", folder.display())]
     Begun {
         /// The folder.
         folder: PathBuf,
     },
     /// The folder has a run of other settings.
-    #[error("{} holds a run of other settings ({})", folder.display(), differences.join(", "))]
+    #[error("{} contains a run with other settings ({})", folder.display(), differences.join(", "))]
     OtherSettings {
         /// The folder.
         folder: PathBuf,
@@ -154,7 +154,7 @@ pub enum TrainingError {
         differences: Vec<String>,
     },
     /// What the run depends on is not what it was.
-    #[error("{}: {what} not those that the run began with; put them back, or begin another run", folder.display())]
+    #[error("{}: {what} not those that the run started with; restore them, or start another run", folder.display())]
     Changed {
         /// The folder.
         folder: PathBuf,
@@ -162,7 +162,7 @@ pub enum TrainingError {
         what: &'static str,
     },
     /// A checkpoint that cannot be gone on from.
-    #[error("{} is damaged: {problem}; bring back a copy of it, or begin again in another folder", path.display())]
+    #[error("{} is damaged: {problem}; restore a copy, or start again in another folder", path.display())]
     Checkpoint {
         /// The file.
         path: PathBuf,

@@ -14,7 +14,7 @@ pub(crate) fn save(folder: &Path, trainer: &Trainer, step: u64) -> Result<(), Tr
     checkpoint::save_tensors(&folder.join(NAME), trainer.head(), step)
 }
 
-/// The head that gives the codes of a training run in a folder; `None` when the path is no folder of a run that learns codes.
+/// The head that gives the codes of a training run in a folder; `None` when the path is not a folder of a run that learns codes.
 pub fn trained_hash(folder: impl AsRef<Path>) -> Result<Option<HashHead>, TrainingError> {
     let folder = folder.as_ref();
     let config = folder.join(CONFIG);

@@ -50,7 +50,7 @@ const TRUNK: &str = "trunk.bin";
 /// How many views go through the frozen blocks at a time when they are kept.
 const KEPT_AT_A_TIME: u64 = 32;
 
-/// Hears how a training run goes, and may end it.
+/// Receives the progress of a training run, and may stop it.
 pub trait Watcher {
     /// The run is ready, and its first step is about to be taken.
     fn begins(&mut self, training: &Training) {
@@ -144,7 +144,7 @@ struct PreparedRun {
     config: Config,
 }
 
-/// Trains an encoder in a folder: begins the run of some settings or, without any, goes on with the one that is there.
+/// Trains an encoder in a folder: starts a run with some settings or, without settings, resumes the one in the folder.
 pub fn train(
     settings: Option<TrainingSettings>,
     folder: &Path,
@@ -182,7 +182,7 @@ impl Training {
         Ok(prepared.in_folder(folder, lock))
     }
 
-    /// Goes on with the run of a folder.
+    /// Resumes the run in a folder.
     pub fn resume(folder: impl AsRef<Path>, watcher: &mut dyn Watcher) -> Result<Self, TrainingError> {
         let folder = folder.as_ref();
         if !folder.join(CONFIG).exists() {

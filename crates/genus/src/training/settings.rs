@@ -1,4 +1,4 @@
-//! What a training run is told, as it stands in its folder.
+//! The settings of a training run, as stored in its folder.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingSettings {
-    /// The images: a folder with one folder a class, a manifest with labels, or the folder that a data set lies in.
+    /// The images: a folder with one folder per class, a manifest with labels, or the folder that a data set lies in.
     pub images: PathBuf,
     /// The name of the data set, if it is one of those that have a name; its split then says which classes are base classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]

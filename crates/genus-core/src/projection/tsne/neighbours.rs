@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::{Force, to_probabilities};
 use crate::Features;
-use crate::cluster::neighbours::{Near, nearest};
+use crate::cluster::neighbours::{NearRow, nearest};
 use crate::eigen::leading;
 use crate::linalg;
 
@@ -40,13 +40,13 @@ impl Neighbours {
     }
 
     /// Half of what one point says of the other and half of what the other says of it.
-    fn symmetric(nearest: &[Vec<Near>]) -> Self {
+    fn symmetric(nearest: &[Vec<NearRow>]) -> Self {
         let n = nearest.len();
         let share = 0.5 / n as f32;
-        let mut both: Vec<Vec<Near>> = nearest.to_vec();
+        let mut both: Vec<Vec<NearRow>> = nearest.to_vec();
         for (point, near) in nearest.iter().enumerate() {
             for near in near {
-                both[near.other as usize].push(Near {
+                both[near.other as usize].push(NearRow {
                     other: point as u32,
                     value: near.value,
                 });
@@ -214,7 +214,7 @@ mod tests {
             "{dim} directions"
         );
         let near = |values: &[f32], dim: usize| -> Vec<Vec<u32>> {
-            let sorted = |near: Vec<Near>| near.into_iter().map(|near| near.other).collect();
+            let sorted = |near: Vec<NearRow>| near.into_iter().map(|near| near.other).collect();
             nearest(values, dim, 10).into_iter().map(sorted).collect()
         };
         let centred: Vec<f32> = wide.values().iter().map(|v| v - 1e3).collect();

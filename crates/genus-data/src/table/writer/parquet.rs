@@ -26,7 +26,7 @@ const BATCH_BYTES: usize = 4 << 20;
 const GROUP_BYTES: usize = 64 << 20;
 
 pub(super) struct ParquetSink {
-    writer: ArrowWriter<LentFile>,
+    writer: ArrowWriter<SharedFile>,
     schema: Arc<Schema>,
     item: Arc<Field>,
     width: i32,
@@ -37,9 +37,9 @@ pub(super) struct ParquetSink {
 }
 
 /// The output, which can be taken back once the end is written.
-struct LentFile(Option<AtomicFile>);
+struct SharedFile(Option<AtomicFile>);
 
-impl Write for LentFile {
+impl Write for SharedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write(bytes)
     }
@@ -80,7 +80,7 @@ impl ParquetSink {
             .set_column_dictionary_enabled(embedding, false)
             .set_key_value_metadata(Some(in_file))
             .build();
-        let writer = ArrowWriter::try_new(LentFile(Some(out)), schema.clone(), Some(properties))
+        let writer = ArrowWriter::try_new(SharedFile(Some(out)), schema.clone(), Some(properties))
             .map_err(|e| DataError::write(shape.path.display(), into_io(e)))?;
         Ok(Box::new(Self {
             writer,
