@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use genus_core::{Assignment, Features, Kind, Score, Taxonomy, TaxonomyEntry};
 use genus_data::{
-    FeatureWriter, Growing, ItemKey, KnownItem, KnownItems, Origin, SideFile, TaxonomyFolder, read_growing,
+    FeatureWriter, GrowthState, ItemKey, KnownItem, KnownItems, Origin, SideFile, TaxonomyFolder, read_growing,
     read_taxonomy,
 };
 use genus_fuzz::{chosen, folder, fuzz_target, mark, write};
@@ -44,7 +44,7 @@ fn whole(folder: &Path) -> Whole {
         version: "0".to_owned(),
         encoder: None,
         images: None,
-        growing: Some(Growing {
+        growing: Some(GrowthState {
             familiar: 0.5,
             waiting: 1,
         }),

@@ -126,9 +126,6 @@ Examples:
     /// List the questions whose answers would help most
     #[command(after_help = "Examples:\n  genus ask birds -n 20")]
     Ask(LogArgs),
-    /// Write report.html: groups, waiting items, map and history
-    #[command(after_help = "Examples:\n  genus report birds\n  genus report birds -o pages")]
-    Report(ReportArgs),
     /// Apply corrections from an edited table, a Label Studio or FiftyOne export, or a sorted folder
     ///
     /// Every difference from the collection is a correction. An item with another category is moved there (a new category
@@ -141,6 +138,9 @@ Examples:
   genus apply birds project-1-at-2026-05-01.json
   genus apply birds sorted/")]
     Apply(ApplyArgs),
+    /// Write report.html: groups, waiting items, map and history
+    #[command(after_help = "Examples:\n  genus report birds\n  genus report birds -o pages")]
+    Report(ReportArgs),
     /// Export assignments and groups, files for other programs, or the rest of a damaged collection
     #[command(after_help = "\
 Examples:
