@@ -177,9 +177,9 @@ fn what_cannot_be_learnt_from_is_left_out_and_said() {
     folder.write("mixed.csv", csv(&items));
     let outcome = folder.genus("calibrate mixed.csv -o m.safetensors").success();
     for part in [
-        "all 10 labelled classes count as base classes",
+        "all 10 labelled classes are base classes",
         "2 items without a label",
-        "1 class of a single item",
+        "1 class with a single item",
         "Calibrated on 9 classes of 52 items",
         "written to m.safetensors",
     ] {
@@ -448,7 +448,7 @@ fn what_is_said_of_what_was_known() {
         let stderr = first(arguments);
         assert!(stderr.contains(said), "{arguments}: no {said:?} in\n{stderr}");
         assert!(stderr.lines().next().unwrap().contains(" unsure ("), "{stderr}");
-        let hint = stderr.contains("More examples, or base classes (genus calibrate), make it surer.");
+        let hint = stderr.contains("More examples, or base classes (genus calibrate), would make the result more certain.");
         assert_eq!(hint, said.contains("prior"), "{stderr}");
     }
     let stderr = first("--support support.csv -m shc");

@@ -153,7 +153,7 @@ fn a_collection_of_a_later_release_is_left_alone() {
     for command in ["status zoo", "name zoo new-1 x", "undo zoo", "check zoo"] {
         let outcome = folder.genus(command);
         assert_eq!(outcome.code, Some(1));
-        assert!(outcome.stderr.contains("later release"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("newer release"), "{}", outcome.stderr);
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
     }
 }

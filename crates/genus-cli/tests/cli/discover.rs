@@ -449,7 +449,7 @@ fn without_examples_everything_is_new() {
     assert!(
         outcome
             .stderr
-            .contains("\nThere is no labelled example, so everything is new.\n"),
+            .contains("\nThere are no labelled examples, so everything is new.\n"),
         "{}",
         outcome.stderr
     );

@@ -201,7 +201,7 @@ fn features_are_the_same_in_every_format_and_at_any_number_of_threads() {
 fn an_image_is_embedded_once() {
     let folder = folder();
     let none = folder.genus("cache info").success();
-    assert!(none.text().contains("nothing is remembered"), "{}", none.text());
+    assert!(none.text().contains("the cache is empty"), "{}", none.text());
     folder.genus(&format!("embed photos {ENCODER} -o a.csv")).success();
     let info = folder.genus("cache info").success();
     assert!(info.text().contains("24 images"), "{}", info.text());
@@ -223,7 +223,7 @@ fn an_image_is_embedded_once() {
         .success();
     assert_eq!(folder.read("a.csv"), folder.read("c.csv"));
     folder.genus("cache clear").success();
-    assert!(folder.genus("cache info").text().contains("nothing is remembered"));
+    assert!(folder.genus("cache info").text().contains("the cache is empty"));
 }
 
 #[test]
@@ -626,7 +626,7 @@ fn a_taxonomy_finds_its_encoder_again() {
 
     std::fs::rename(folder.path("tiny.safetensors"), folder.path("moved.safetensors")).unwrap();
     let message = folder.fails(assign, &["result", "tiny.safetensors", "--weights"]);
-    assert!(message.contains("is not there any more"), "{message}");
+    assert!(message.contains("no longer exists"), "{message}");
     let moved = folder.genus(&format!("{assign} --weights moved.safetensors")).success();
     assert_eq!(again.stdout, moved.stdout);
 

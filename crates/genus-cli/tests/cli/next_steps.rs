@@ -69,7 +69,7 @@ fn nothing_is_written_when_something_is_in_the_way() {
     let folder = folder();
     folder.write("sorted/red/red-3.bmp", "mine");
     let command = discover("--out result --sort-into sorted --export label-studio");
-    let way_out = "red-3.bmp is there already and is something else; choose another folder with --sort-into";
+    let way_out = "red-3.bmp already exists and is something else; choose another folder with --sort-into";
     folder.fails(&command, &[way_out]);
     folder.fails(&discover("--sort-into sorted"), &[way_out]);
 }

@@ -250,7 +250,7 @@ fn a_study_goes_on_where_it_was() {
     let complete = folder.contents();
     let again = folder.genus(&paper).success();
     assert!(
-        again.stderr.contains("0 experiments run, 9 were there already"),
+        again.stderr.contains("0 experiments run, 9 already done"),
         "{}",
         again.stderr
     );
@@ -259,7 +259,7 @@ fn a_study_goes_on_where_it_was() {
     folder.write("results/cub200/alpha.json", "{\"key\":");
     let again = folder.genus(&paper).success();
     assert!(
-        again.stderr.contains("2 experiments run, 7 were there already"),
+        again.stderr.contains("2 experiments run, 7 already done"),
         "{}",
         again.stderr
     );

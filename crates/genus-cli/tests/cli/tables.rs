@@ -207,8 +207,8 @@ fn what_is_skipped_is_counted_named_and_the_exit_code() {
     let outcome = folder.genus(&command);
     assert_eq!(outcome.code, Some(3), "{}", outcome.stderr);
     for words in [
-        "2 .HEIC files were left out: convert them with magick mogrify -format jpg *.HEIC",
-        "1 .cr2 file was left out: convert it with",
+        "2 .HEIC files were skipped: convert them with magick mogrify -format jpg *.HEIC",
+        "1 .cr2 file was skipped: convert it with",
         "skipped photos/broken.jpg: ",
     ] {
         assert!(outcome.stderr.contains(words), "{words}\n{}", outcome.stderr);

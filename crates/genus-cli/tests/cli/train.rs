@@ -200,7 +200,7 @@ fn an_interrupt_saves() {
     let ended = child.wait_with_output().unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(130), "{said}");
-    assert!(said.contains("go on with: genus train --resume run"), "{said}");
+    assert!(said.contains("resume with: genus train --resume run"), "{said}");
     let steps = fs::read_to_string(&metrics).unwrap().lines().count();
     assert!(said.contains("stopped after step "), "{said}");
     assert!(steps >= 3);
