@@ -13,24 +13,8 @@ pub struct Features {
 impl Features {
     /// Takes a row-major matrix; fails unless the length is a multiple of `dim` and every value is finite.
     pub fn new(dim: usize, values: Vec<f32>) -> Result<Self, FeatureError> {
-        if dim == 0 {
-            return Err(FeatureError::NoColumns);
-        }
-        if !values.len().is_multiple_of(dim) {
-            return Err(FeatureError::Ragged {
-                row: values.len() / dim,
-                expected: dim,
-                found: values.len() % dim,
-            });
-        }
-        match first_not_finite(&values) {
-            None => Ok(Self { dim, values }),
-            Some(at) => Err(FeatureError::NotFinite {
-                row: at / dim,
-                column: at % dim,
-                value: values[at],
-            }),
-        }
+        FeaturesView::new(dim, &values)?;
+        Ok(Self { dim, values })
     }
 
     /// Copies equally long rows into a matrix.
@@ -101,11 +85,7 @@ impl Features {
     /// # Panics
     /// When a row does not exist.
     pub fn select(&self, rows: &[usize]) -> Self {
-        let mut values = Vec::with_capacity(rows.len() * self.dim);
-        for &row in rows {
-            values.extend_from_slice(self.row(row));
-        }
-        Self { dim: self.dim, values }
+        FeaturesView::from(self).select(rows)
     }
 
     /// The dot products of every row with every row of `other`, a row of them for each row.
@@ -125,6 +105,81 @@ impl Features {
             }
         }
         Ok(self)
+    }
+}
+
+/// A matrix as [`Features`] are one, of which somebody else has the memory: it is looked at where it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FeaturesView<'a> {
+    dim: usize,
+    values: &'a [f32],
+}
+
+impl<'a> FeaturesView<'a> {
+    /// Looks at a row-major matrix; fails unless the length is a multiple of `dim` and every value is finite.
+    pub fn new(dim: usize, values: &'a [f32]) -> Result<Self, FeatureError> {
+        if dim == 0 {
+            return Err(FeatureError::NoColumns);
+        }
+        if !values.len().is_multiple_of(dim) {
+            return Err(FeatureError::Ragged {
+                row: values.len() / dim,
+                expected: dim,
+                found: values.len() % dim,
+            });
+        }
+        match first_not_finite(values) {
+            None => Ok(Self { dim, values }),
+            Some(at) => Err(FeatureError::NotFinite {
+                row: at / dim,
+                column: at % dim,
+                value: values[at],
+            }),
+        }
+    }
+
+    /// The number of items.
+    pub fn rows(&self) -> usize {
+        self.values.len() / self.dim
+    }
+
+    /// The number of features of an item.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// The features of one item.
+    ///
+    /// # Panics
+    /// When `row` is not less than [`rows`](Self::rows).
+    pub fn row(&self, row: usize) -> &'a [f32] {
+        &self.values[row * self.dim..][..self.dim]
+    }
+
+    /// The whole matrix, row after row.
+    pub fn values(&self) -> &'a [f32] {
+        self.values
+    }
+
+    /// A copy of the named rows in the named order; a row may be named more than once.
+    ///
+    /// # Panics
+    /// When a row does not exist.
+    pub fn select(&self, rows: &[usize]) -> Features {
+        let mut values = Vec::with_capacity(rows.len() * self.dim);
+        for &row in rows {
+            values.extend_from_slice(self.row(row));
+        }
+        Features { dim: self.dim, values }
+    }
+}
+
+impl<'a> From<&'a Features> for FeaturesView<'a> {
+    fn from(features: &'a Features) -> Self {
+        Self {
+            dim: features.dim,
+            values: &features.values,
+        }
     }
 }
 

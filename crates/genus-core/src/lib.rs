@@ -56,11 +56,11 @@ pub use calibration::{
 };
 pub use discovery::{Category, Discovery, Kind, Score, Stop};
 pub use error::{CalibrationError, DiscoverError, FeatureError, ParameterError, TaskError, TaxonomyError};
-pub use features::Features;
+pub use features::{Features, FeaturesView};
 pub use methods::Discover;
 pub use real_time::{RealTime, Rule};
 pub use scenes::{ExampleIndex, Scenes, scenes};
-pub use stream::{Observation, Stream, StreamPlace};
+pub use stream::{Observation, Stream, StreamParts, StreamPlace};
 pub use task::{Prototypes, Support, Task};
 pub use taxonomy::{Assignment, Refinement, Taxonomy, TaxonomyEntry};
 pub use two_step::{Blocks, CentreNorm, Sample, Selection, Subset, TwoStep};

@@ -75,6 +75,25 @@ struct WaitingItem {
     row: Vec<f32>,
 }
 
+/// Everything that a [`Stream`] is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StreamParts {
+    /// The taxonomy as it has grown, with the share of familiar items.
+    pub taxonomy: Taxonomy,
+    /// The items that wait, the longest first: their numbers, and their rows in the space of the calibration.
+    pub waiting: Vec<(u64, Vec<f32>)>,
+    /// How many may wait.
+    pub room: usize,
+    /// How many items were observed.
+    pub observed: u64,
+    /// How many have begun to wait since the last review.
+    pub unreviewed: usize,
+    /// How many waited when that was over.
+    pub reviewed: usize,
+    /// The number in the name of the next group.
+    pub next_name: u64,
+}
+
 /// Where an item is after it was observed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StreamPlace {
@@ -156,6 +175,71 @@ impl Stream {
         let share = if share.is_nan() { 0.5 } else { share };
         self.familiar = share.clamp(Fitting::LEAST_SHARE, 1.0 - Fitting::LEAST_SHARE);
         self
+    }
+
+    /// Its parts.
+    pub fn to_parts(&self) -> StreamParts {
+        StreamParts {
+            taxonomy: self.taxonomy(),
+            waiting: self
+                .waiting
+                .iter()
+                .map(|item| (item.number, item.row.clone()))
+                .collect(),
+            room: self.room,
+            observed: self.observed,
+            unreviewed: self.unreviewed,
+            reviewed: self.reviewed,
+            next_name: self.next_name,
+        }
+    }
+
+    /// A stream of its parts, which goes on to the same bits. Fails where the taxonomy has no calibration or a row another width.
+    pub fn from_parts(parts: StreamParts) -> Result<Self, TaxonomyError> {
+        let familiar = parts.taxonomy.familiar();
+        let stream = Self::new(parts.taxonomy)?;
+        if let Some((_, row)) = parts.waiting.iter().find(|(_, row)| row.len() != stream.dim()) {
+            return Err(TaxonomyError::CalibrationWidth {
+                calibration: stream.dim(),
+                centres: row.len(),
+            });
+        }
+        let waiting = parts
+            .waiting
+            .into_iter()
+            .map(|(number, row)| WaitingItem { number, row });
+        Ok(Self {
+            waiting: waiting.collect(),
+            room: parts.room.max(1),
+            observed: parts.observed,
+            unreviewed: parts.unreviewed,
+            reviewed: parts.reviewed,
+            // A name that somebody gave is not given again.
+            next_name: parts.next_name.max(stream.next_name),
+            familiar: familiar.unwrap_or(stream.familiar),
+            ..stream
+        })
+    }
+
+    /// Lets an item join a category because somebody said that it belongs there. After an error the stream is as it was.
+    ///
+    /// # Panics
+    /// When there is no such category.
+    pub fn show(&mut self, item: &[f32], category: usize) -> Result<Observation, TaskError> {
+        assert!(category < self.entries.len(), "one of the categories");
+        let row = self.in_space(item, 0)?;
+        self.join(category, &row);
+        let cosines = linalg::dots(&row, &self.centres, self.dim());
+        let score = Score {
+            probability: Some(1.0),
+            ..Score::of(category, cosines.into_iter())
+        };
+        Ok(Observation {
+            number: self.take_number(),
+            place: StreamPlace::Joined(Assignment { category, score }),
+            settled: Vec::new(),
+            given_up: None,
+        })
     }
 
     /// The share of the items of late that belong to categories that were there when they came; at first a half.

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use crate::choice::choice;
 use crate::discovery::Discovery;
 use crate::error::{DiscoverError, FeatureError, TaskError};
-use crate::features::{Features, norm, scale_to_unit};
+use crate::features::{Features, FeaturesView, norm, scale_to_unit};
 use crate::linalg;
 use crate::scenes::ExampleIndex;
 
@@ -131,14 +131,29 @@ impl Task {
 
     /// Prepares a task with prototypes of the given kind.
     pub fn with_prototypes(support: &Support, queries: Features, kind: Prototypes) -> Result<Self, TaskError> {
+        let all: Vec<usize> = (0..queries.rows()).collect();
+        Self::of_rows(support, FeaturesView::from(&queries), &all, kind)
+    }
+
+    /// Prepares a task whose queries are some rows of a matrix that somebody else has. Nothing is copied but what the task keeps:
+    /// their unit rows.
+    ///
+    /// # Panics
+    /// When a row does not exist.
+    pub fn of_rows(
+        support: &Support,
+        matrix: FeaturesView<'_>,
+        queries: &[usize],
+        kind: Prototypes,
+    ) -> Result<Self, TaskError> {
         let dim = support.features.dim();
         if queries.is_empty() {
             return Err(TaskError::NoQueries);
         }
-        if queries.dim() != dim {
+        if matrix.dim() != dim {
             return Err(TaskError::Dimensions {
                 support: dim,
-                queries: queries.dim(),
+                queries: matrix.dim(),
             });
         }
         let unit_support = support.features.clone().into_unit().map_err(TaskError::Support)?;
@@ -161,9 +176,10 @@ impl Task {
                 });
             }
         }
-        values.reserve_exact(queries.values().len());
-        values.extend_from_slice(queries.values());
-        drop(queries);
+        values.reserve_exact(queries.len() * dim);
+        queries
+            .iter()
+            .for_each(|&row| values.extend_from_slice(matrix.row(row)));
         let known = support.classes.len();
         for (row, query) in values.chunks_exact_mut(dim).enumerate().skip(known) {
             if !scale_to_unit(query) {

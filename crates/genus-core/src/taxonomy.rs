@@ -10,12 +10,18 @@ use rayon::prelude::*;
 use crate::calibration::{Calibration, ClusteredPoints, Fitting, Group, Points};
 use crate::discovery::{Category, Discovery, Kind, Score};
 use crate::error::{FeatureError, TaskError, TaxonomyError};
-use crate::features::{Features, norm, scale_to_unit};
+use crate::features::{Features, FeaturesView, norm, scale_to_unit};
 use crate::linalg;
 use crate::task::Task;
 
 /// Rows that one thread assigns at a time.
 const BLOCK: usize = 512;
+
+/// Cosines that differ by so much differ by a factor of e where nothing says how likely an item is.
+const TEMPERATURE: f64 = 0.1;
+
+/// Where a category suits best, others are at least by so much less likely.
+const BELOW: f64 = 1.0 - 1e-9;
 
 /// Items of other lengths are scaled first, because their products with a centre may leave the range of `f32`.
 const PLAIN_LENGTHS: Range<f64> = 1e-30..1e30;
@@ -288,7 +294,58 @@ impl Taxonomy {
     }
 
     /// The category of the nearest centre by cosine, for every item.
-    pub fn assign(&self, items: &Features) -> Result<Vec<Assignment>, TaskError> {
+    pub fn assign<'a>(&self, items: impl Into<FeaturesView<'a>>) -> Result<Vec<Assignment>, TaskError> {
+        self.block_by_block(items.into(), |rows, first| self.assign_block(rows, first))
+    }
+
+    /// The cosine of every item with the centre of every category, item after item.
+    pub fn similarities<'a>(&self, items: impl Into<FeaturesView<'a>>) -> Result<Vec<f32>, TaskError> {
+        self.block_by_block(items.into(), |rows, first| self.similarities_of_block(rows, first))
+    }
+
+    /// How likely every item belongs to every category, item after item, if it belongs to one of them: of an item they add up to 1,
+    /// and none is higher than that of the category that it is [assigned](Self::assign) to.
+    ///
+    /// Without a calibration nothing says how likely anything is, and the cosines are put on a scale of which only the order counts.
+    pub fn memberships<'a>(&self, items: impl Into<FeaturesView<'a>>) -> Result<Vec<f64>, TaskError> {
+        let count = self.entries.len();
+        let expected = self.fitting.as_ref().map(Fitting::expected);
+        self.block_by_block(items.into(), |rows, first| {
+            let best = self.assign_block(rows, first)?;
+            let mut shares = Vec::with_capacity(best.len() * count);
+            for (cosines, best) in self.similarities_of_block(rows, first)?.chunks_exact(count).zip(best) {
+                let mut of_item = match (&self.fitting, &expected) {
+                    (Some(fitting), Some(expected)) => {
+                        fitting.calibration.arrivals(cosines, expected, fitting.familiar)
+                    }
+                    _ => {
+                        let nearest = f64::from(cosines[best.category]);
+                        let above = |&cosine: &f32| ((f64::from(cosine) - nearest) / TEMPERATURE).exp();
+                        cosines.iter().map(above).collect()
+                    }
+                };
+                // What decides is how well groups of any size suit, and a model may see it otherwise by a little.
+                let highest = of_item[best.category].max(f64::MIN_POSITIVE);
+                for (category, share) in of_item.iter_mut().enumerate() {
+                    *share = if category == best.category {
+                        highest
+                    } else {
+                        share.min(highest * BELOW)
+                    };
+                }
+                let sum: f64 = of_item.iter().sum();
+                shares.extend(of_item.into_iter().map(|share| share / sum));
+            }
+            Ok(shares)
+        })
+    }
+
+    /// What `work` makes of every block of some items.
+    fn block_by_block<T: Copy + Send>(
+        &self,
+        items: FeaturesView<'_>,
+        work: impl Fn(&[f32], usize) -> Result<Vec<T>, TaskError> + Sync,
+    ) -> Result<Vec<T>, TaskError> {
         let dim = self.centres.dim();
         if items.dim() != dim {
             return Err(TaskError::Dimensions {
@@ -296,11 +353,11 @@ impl Taxonomy {
                 queries: items.dim(),
             });
         }
-        let blocks: Vec<Vec<Assignment>> = items
+        let blocks: Vec<Vec<T>> = items
             .values()
             .par_chunks(BLOCK * dim)
             .enumerate()
-            .map(|(block, rows)| self.assign_block(rows, block * BLOCK))
+            .map(|(block, rows)| work(rows, block * BLOCK))
             .collect::<Result<_, _>>()?;
         Ok(blocks.concat())
     }
@@ -357,6 +414,91 @@ impl Taxonomy {
                 Ok(best_of(&linalg::dots(&unit, self.centres.values(), dim), 1.0))
             })
             .collect()
+    }
+
+    /// The cosines of a few rows, the first of which has this number.
+    fn similarities_of_block(&self, rows: &[f32], first: usize) -> Result<Vec<f32>, TaskError> {
+        let (dim, count) = (self.centres.dim(), self.entries.len());
+        let mut unit = rows.to_vec();
+        if let Some(row) = unit.chunks_exact_mut(dim).position(|row| !scale_to_unit(row)) {
+            return Err(TaskError::Queries(FeatureError::ZeroRow { row: first + row }));
+        }
+        let whole = linalg::whole_blocks(&unit, dim);
+        let mut dots = linalg::dots(&self.in_space(&whole), self.centres.values(), dim);
+        dots.truncate(rows.len() / dim * count);
+        Ok(dots)
+    }
+
+    /// The same categories, one of them with another name.
+    ///
+    /// # Panics
+    /// When there is no such category.
+    pub fn renamed(mut self, category: usize, name: &str) -> Result<Self, TaxonomyError> {
+        let others = self.entries.iter().enumerate();
+        if others.clone().any(|(at, entry)| at != category && entry.name == name) {
+            return Err(TaxonomyError::NameTwice { name: name.to_owned() });
+        }
+        self.entries[category].name = name.to_owned();
+        Ok(self)
+    }
+
+    /// The same categories with two as one, which has the name and the number of the first; a known class absorbs a new one. Which
+    /// category each is now is said as well.
+    ///
+    /// # Panics
+    /// When there are no such categories, or they are the same.
+    pub fn merged(&self, first: usize, second: usize) -> (Self, Vec<usize>) {
+        assert_ne!(first, second, "two categories");
+        let dim = self.centres.dim();
+        // Known classes stay before the new ones.
+        let known = [first, second]
+            .into_iter()
+            .filter(|&at| self.entries[at].kind == Kind::Known);
+        let place = known.min().unwrap_or(first.min(second));
+        let weight = |at: usize| match &self.fitting {
+            Some(fitting) => fitting.groups[at].members * fitting.groups[at].length,
+            None => self.entries[at].items.max(1) as f64,
+        };
+        let [a, b] = [first, second].map(|at| (weight(at), self.centres.row(at)));
+        let sum: Vec<f64> =
+            a.1.iter()
+                .zip(b.1)
+                .map(|(&v, &w)| a.0 * f64::from(v) + b.0 * f64::from(w))
+                .collect();
+        let length = sum.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let mut values = self.centres.values().to_vec();
+        if length > 0.0 {
+            let centre = values[place * dim..][..dim].iter_mut().zip(&sum);
+            centre.for_each(|(mean, v)| *mean = (v / length) as f32);
+        }
+        let mut entries = self.entries.clone();
+        entries[place] = TaxonomyEntry {
+            name: self.entries[first].name.clone(),
+            kind: self.entries[place].kind,
+            items: self.entries[first].items + self.entries[second].items,
+        };
+        let gone = first + second - place;
+        entries.remove(gone);
+        values.drain(gone * dim..(gone + 1) * dim);
+        let fitting = self.fitting.clone().map(|mut fitting| {
+            let members = fitting.groups[first].members + fitting.groups[second].members;
+            fitting.groups[place] = Group {
+                members,
+                length: (length / members).min(1.0),
+            };
+            fitting.groups.remove(gone);
+            fitting
+        });
+        let now = |at: usize| match at {
+            at if at == gone => place - usize::from(gone < place),
+            at => at - usize::from(gone < at),
+        };
+        let merged = Self {
+            entries,
+            centres: Features::from_finite(dim, values),
+            fitting,
+        };
+        (merged, (0..self.entries.len()).map(now).collect())
     }
 
     /// Begins a pass that moves every centre to the mean of the items nearest to it. The prototypes of the known classes

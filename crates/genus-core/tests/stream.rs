@@ -486,3 +486,71 @@ fn where_most_is_new_an_item_must_suit_better() {
     assert!(stream.familiar() < 0.8, "{}", stream.familiar());
     assert_eq!(stream.with_familiar(7.0).familiar(), 0.95);
 }
+
+#[test]
+fn a_stream_of_its_parts_goes_on_to_the_same_bits() {
+    let mut world = World::new(6, 0.8, 11);
+    let labels: Vec<String> = (0..KNOWN)
+        .flat_map(|class| [format!("class {class}"), format!("class {class}")])
+        .collect();
+    let examples: Vec<Vec<f32>> = (0..KNOWN)
+        .flat_map(|class| [class, class])
+        .map(|class| world.item(class))
+        .collect();
+    let support = Support::new(Features::from_rows(&examples).unwrap(), &labels).unwrap();
+    let task = Task::new(&support, Features::from_rows(&examples[..1]).unwrap()).unwrap();
+    let mut whole = Stream::of_examples(&task, &Knowledge::Examples).unwrap();
+    let mut parted = whole.clone();
+    let mut waited = false;
+    for at in 0..150 {
+        let item = world.item(at * 7 % 6);
+        waited |= !parted.waiting().is_empty();
+        parted = Stream::from_parts(parted.to_parts()).unwrap();
+        if at % 10 == 9 {
+            assert_eq!(whole.show(&item, at % KNOWN), parted.show(&item, at % KNOWN));
+        } else {
+            assert_eq!(whole.observe(&item), parted.observe(&item));
+        }
+        assert_eq!(whole.to_parts(), parted.to_parts());
+    }
+    assert!(
+        waited && whole.entries().len() > KNOWN,
+        "something waited and something new was found"
+    );
+    let mut parts = whole.to_parts();
+    parts.waiting.push((0, vec![1.0]));
+    assert!(matches!(
+        Stream::from_parts(parts),
+        Err(TaxonomyError::CalibrationWidth { .. })
+    ));
+}
+
+#[test]
+fn what_is_shown_joins_and_moves_the_centre() {
+    let mut world = World::new(4, 0.5, 3);
+    let labels = ["a", "a", "b", "b"];
+    let examples: Vec<Vec<f32>> = [0, 0, 1, 1].map(|class| world.item(class)).to_vec();
+    let support = Support::new(Features::from_rows(&examples).unwrap(), &labels).unwrap();
+    let task = Task::new(&support, Features::from_rows(&examples[..1]).unwrap()).unwrap();
+    let mut stream = Stream::of_examples(&task, &Knowledge::Examples).unwrap();
+    let strange = world.item(3);
+    let before = stream
+        .taxonomy()
+        .similarities(&Features::from_rows([&strange]).unwrap())
+        .unwrap()[1];
+    let shown = stream.show(&strange, 1).unwrap();
+    assert!(
+        matches!(shown.place, StreamPlace::Joined(found) if found.category == 1 && found.score.probability == Some(1.0))
+    );
+    assert_eq!((shown.number, stream.entries()[1].items), (0, 1));
+    let after = stream
+        .taxonomy()
+        .similarities(&Features::from_rows([&strange]).unwrap())
+        .unwrap()[1];
+    assert!(after > before, "{before} {after}");
+    assert_eq!(
+        stream.show(&[0.0; DIM], 1),
+        Err(TaskError::Queries(FeatureError::ZeroRow { row: 0 }))
+    );
+    assert_eq!(stream.observe(&strange).unwrap().number, 1);
+}

@@ -3,7 +3,9 @@
 mod common;
 
 use common::{dot, for_all, length, mean, points, recipes};
-use genus_core::{Discover, FeatureError, Features, Prototypes, Support, Task, TaskError, methods::Proto};
+use genus_core::{
+    Discover, FeatureError, Features, FeaturesView, Prototypes, Support, Task, TaskError, methods::Proto,
+};
 use proptest::prelude::*;
 
 fn features<const D: usize>(rows: &[[f32; D]]) -> Features {
@@ -278,4 +280,26 @@ fn features_give_the_dot_products_of_their_rows() {
 #[should_panic(expected = "rows of different length")]
 fn rows_of_different_length_have_no_products() {
     features(&[[1.0, 2.0]]).dots(&Features::new(1, vec![1.0, 2.0]).unwrap());
+}
+
+#[test]
+fn rows_that_somebody_else_has_make_the_same_task() {
+    let all: Vec<[f32; 3]> = (0..9).map(|at| [1.0 + at as f32, 0.5 * at as f32, 2.0]).collect();
+    let values: Vec<f32> = all.concat();
+    let support = Support::new(features(&all[..2]), &["a", "b"]).unwrap();
+    let view = FeaturesView::new(3, &values).unwrap();
+    let chosen = [8, 2, 5, 5];
+    for kind in Prototypes::ALL {
+        let of_rows = Task::of_rows(&support, view, &chosen, *kind).unwrap();
+        let copied = Task::with_prototypes(&support, view.select(&chosen), *kind).unwrap();
+        assert_eq!(of_rows.points(), copied.points());
+    }
+    let zero = [1.0, 1.0, 1.0, 0.0, 0.0, 0.0];
+    let view = FeaturesView::new(3, &zero).unwrap();
+    assert_eq!(
+        Task::of_rows(&support, view, &[0, 1], Prototypes::default()).unwrap_err(),
+        TaskError::Queries(FeatureError::ZeroRow { row: 1 })
+    );
+    assert_eq!(FeaturesView::new(0, &[]), Err(FeatureError::NoColumns));
+    assert!(FeaturesView::new(1, &[f32::NAN]).is_err());
 }

@@ -650,3 +650,85 @@ fn the_more_items_belong_the_less_is_unsure() {
         assert!(matches!(refused, Err(TaxonomyError::Familiar { .. })), "{share}");
     }
 }
+
+#[test]
+fn similarities_are_cosines_and_memberships_agree_with_where_items_go() {
+    for_all(
+        40,
+        (1usize..12, 2usize..20, 1usize..700, 0u64..1 << 32),
+        |(count, dim, rows, seed)| {
+            let taxonomy = taxonomy(count, dim, seed);
+            let items = Features::from_rows(random_rows(rows, dim, seed + 1)).unwrap();
+            let cosines = taxonomy.similarities(&items).unwrap();
+            let shares = taxonomy.memberships(&items).unwrap();
+            let found = taxonomy.assign(&items).unwrap();
+            for (row, item) in items.iter().enumerate() {
+                let naive = naive_cosines(taxonomy.centres(), item);
+                let of_item = &shares[row * count..][..count];
+                for (category, cosine) in naive.into_iter().enumerate() {
+                    prop_assert!((f64::from(cosines[row * count + category]) - cosine).abs() < 1e-5);
+                    prop_assert!(of_item[category] > 0.0);
+                    prop_assert!(category == found[row].category || of_item[category] < of_item[found[row].category]);
+                }
+                prop_assert!((of_item.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+            }
+            // An item by itself is what it is among others.
+            let last = items.select(&[rows - 1]);
+            prop_assert_eq!(&taxonomy.memberships(&last).unwrap()[..], &shares[(rows - 1) * count..]);
+            prop_assert_eq!(
+                &taxonomy.similarities(&last).unwrap()[..],
+                &cosines[(rows - 1) * count..]
+            );
+            Ok(())
+        },
+    );
+}
+
+#[test]
+fn merged_categories_are_the_mean_of_their_items_and_the_others_stay() {
+    for_all(
+        60,
+        (2usize..9, 0usize..8, 0usize..8, 0u64..1 << 32),
+        |(count, first, second, seed)| {
+            let (first, second) = (first % count, second % count);
+            prop_assume!(first != second);
+            let before = taxonomy(count, 7, seed);
+            let (merged, now) = before.merged(first, second);
+            prop_assert_eq!(merged.entries().len(), count - 1);
+            prop_assert_eq!(now[first], now[second]);
+            // Known classes stay before the new ones.
+            let kinds: Vec<Kind> = merged.entries().iter().map(|entry| entry.kind).collect();
+            prop_assert!(kinds.is_sorted());
+            let of_both = &merged.entries()[now[first]];
+            prop_assert_eq!(&of_both.name, &before.entries()[first].name);
+            prop_assert_eq!(
+                of_both.items,
+                before.entries()[first].items + before.entries()[second].items
+            );
+            for at in (0..count).filter(|&at| at != first && at != second) {
+                prop_assert_eq!(&merged.entries()[now[at]], &before.entries()[at]);
+                prop_assert_eq!(merged.centres().row(now[at]), before.centres().row(at));
+            }
+            let weight = |at: usize| before.entries()[at].items.max(1) as f64;
+            let pair = before.centres().row(first).iter().zip(before.centres().row(second));
+            let sum: Vec<f64> = pair
+                .map(|(&a, &b)| weight(first) * f64::from(a) + weight(second) * f64::from(b))
+                .collect();
+            let length = length(&sum);
+            for (&mean, expected) in merged.centres().row(now[first]).iter().zip(sum) {
+                prop_assert!((f64::from(mean) - expected / length).abs() < 1e-6);
+            }
+            Ok(())
+        },
+    );
+}
+
+#[test]
+fn a_category_gets_another_name_that_no_other_has() {
+    let taxonomy = taxonomy(3, 4, 1);
+    let renamed = taxonomy.clone().renamed(2, "gull").unwrap();
+    assert_eq!(renamed.entries()[2].name, "gull");
+    assert_eq!(renamed.centres(), taxonomy.centres());
+    assert_eq!(renamed.clone().renamed(2, "gull").unwrap(), renamed);
+    assert!(matches!(renamed.renamed(0, "gull"), Err(TaxonomyError::NameTwice { name }) if name == "gull"));
+}

@@ -328,7 +328,7 @@ impl Bench {
     }
 
     /// The methods and shapes that an experiment runs through.
-    fn series(
+    pub(crate) fn series(
         &self,
         data: &Dataset,
         experiment: &Experiment,
@@ -437,29 +437,7 @@ impl Bench {
         progress: &dyn Progress,
         notes: &mut Vec<String>,
     ) -> Result<Vec<Run>, LabError> {
-        let shape = series.shape;
-        let needed = match experiment {
-            Experiment::Large(large) if large.authors => shape.items_in_order(),
-            Experiment::Large(_) => shape.shot.saturating_add(1),
-            _ => series.pile.items(shape),
-        };
-        let short_classes = match series.kind {
-            // Piles that no class is large enough for were left out before.
-            Some(_) => ShortClasses::Skip,
-            None => self.short_classes,
-        };
-        let (pool, skipped) = data
-            .pool()
-            .clone()
-            .with_at_least(needed, short_classes)
-            .map_err(|source| self.cannot_draw(data, source))?;
-        if !skipped.is_empty() {
-            let setting = series.kind.map_or_else(|| shape.to_string(), |kind| kind.to_string());
-            notes.push(format!(
-                "{setting}: classes with fewer than {needed} items are left out: {}",
-                skipped.join(", ")
-            ));
-        }
+        let pool = self.pool(data, experiment, series, notes)?;
         let run = |number| {
             let (episode, mode) = self
                 .draw(&pool, experiment, series, number)
@@ -488,7 +466,41 @@ impl Bench {
         Ok(runs.collect())
     }
 
-    fn draw(
+    /// The classes that the episodes of a series are drawn from.
+    pub(crate) fn pool(
+        &self,
+        data: &Dataset,
+        experiment: &Experiment,
+        series: &Series,
+        notes: &mut Vec<String>,
+    ) -> Result<Pool, LabError> {
+        let shape = series.shape;
+        let needed = match experiment {
+            Experiment::Large(large) if large.authors => shape.items_in_order(),
+            Experiment::Large(_) => shape.shot.saturating_add(1),
+            _ => series.pile.items(shape),
+        };
+        let short_classes = match series.kind {
+            // Piles that no class is large enough for were left out before.
+            Some(_) => ShortClasses::Skip,
+            None => self.short_classes,
+        };
+        let (pool, skipped) = data
+            .pool()
+            .clone()
+            .with_at_least(needed, short_classes)
+            .map_err(|source| self.cannot_draw(data, source))?;
+        if !skipped.is_empty() {
+            let setting = series.kind.map_or_else(|| shape.to_string(), |kind| kind.to_string());
+            notes.push(format!(
+                "{setting}: classes with fewer than {needed} items are left out: {}",
+                skipped.join(", ")
+            ));
+        }
+        Ok(pool)
+    }
+
+    pub(crate) fn draw(
         &self,
         pool: &Pool,
         experiment: &Experiment,

@@ -231,15 +231,33 @@ impl CalibrationFile {
 
     /// The calibration of the built-in encoder, if these features come from it.
     pub fn shipped(encoder: Option<&str>) -> Option<Self> {
+        Self::of_embedded().filter(|shipped| shipped.origin.encoder.as_deref() == encoder)
+    }
+
+    /// The one that ships with the encoder built into this program, where one is.
+    pub fn of_embedded() -> Option<Self> {
         let (calibration, origin) = shipped()?;
-        (origin.encoder.as_deref() == encoder).then(|| Self {
+        Some(Self {
             path: PathBuf::from(SHIPPED),
             calibration: calibration.clone(),
             origin: origin.clone(),
         })
     }
 
+<<<<<<< HEAD
     /// The file, or its name in messages.
+=======
+    /// One that is in no file.
+    pub fn in_memory(calibration: Calibration, origin: CalibrationOrigin) -> Self {
+        Self {
+            path: PathBuf::from("the calibration in memory"),
+            calibration: Arc::new(calibration),
+            origin,
+        }
+    }
+
+    /// The file, or what stands for it in messages.
+>>>>>>> 62d2374 (Python: an estimator that keeps scikit-learn's contract, discover, embed, collections and bench over the library)
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -272,11 +290,7 @@ impl CalibrationFile {
 
 impl From<CalibrateOutcome> for CalibrationFile {
     fn from(outcome: CalibrateOutcome) -> Self {
-        Self {
-            path: PathBuf::from("the calibration in memory"),
-            calibration: Arc::new(outcome.calibration),
-            origin: outcome.origin,
-        }
+        Self::in_memory(outcome.calibration, outcome.origin)
     }
 }
 

@@ -13,7 +13,11 @@ use genus_data::{
     CalibrationOrigin, DataError, EncoderRecord, ImageItem, Origin, SortedItem, Table, TableOptions, TaxonomyFolder,
     same_encoder,
 };
+<<<<<<< HEAD
 use genus_report::Provenance;
+=======
+use genus_report::{Made, Report};
+>>>>>>> 62d2374 (Python: an estimator that keeps scikit-learn's contract, discover, embed, collections and bench over the library)
 
 use crate::calibrate::{CalibrationFile, knowledge};
 use crate::counts::Counts;
@@ -100,7 +104,18 @@ pub struct DiscoverOptions {
     pub tables: TableOptions,
 }
 
+<<<<<<< HEAD
 /// The result of sorting a pile.
+=======
+impl DiscoverOptions {
+    /// With more queries than this a subset is clustered and the rest assigned.
+    pub(crate) fn at_once(&self) -> usize {
+        self.subset.map_or(AT_ONCE, NonZeroUsize::get)
+    }
+}
+
+/// What was found in a pile.
+>>>>>>> 62d2374 (Python: an estimator that keeps scikit-learn's contract, discover, embed, collections and bench over the library)
 #[derive(Debug)]
 pub struct Outcome {
     /// The category of every item; empty after [`discover_into`], which passes them on.
@@ -181,7 +196,7 @@ pub fn discover_into(
 ) -> Result<Outcome, Error> {
     let start = Instant::now();
     let (mut method, mut calibration) = make_method(options)?;
-    let at_once = options.subset.map_or(AT_ONCE, NonZeroUsize::get);
+    let at_once = options.at_once();
     let examples_path = inputs.examples().called().to_owned();
     let mut embedder = Embedder::new(&options.images, progress);
     let (examples, pile) = read_inputs(inputs, &options.tables, at_once, &mut embedder, progress)?;
@@ -247,6 +262,11 @@ impl Outcome {
         let calibration = self.taxonomy.calibration();
         let knowledge = calibration.map(|calibration| known_by(calibration, &self.examples.support));
         how(&self.options.method, knowledge.as_deref(), self.clustered.stop)
+    }
+
+    /// What the page shows, which `write` puts into a folder.
+    pub fn report(&self, page: &Page, progress: &dyn Progress) -> Result<Report, Error> {
+        page.make(self.found(), progress)
     }
 
     /// Writes the assignments and what else a destination has room for: into a folder the taxonomy too, and a page that shows
@@ -339,7 +359,7 @@ impl Outcome {
 }
 
 /// The method, and the calibration that it was given.
-fn make_method(options: &DiscoverOptions) -> Result<(Method, Option<CalibrationFile>), Error> {
+pub(crate) fn make_method(options: &DiscoverOptions) -> Result<(Method, Option<CalibrationFile>), Error> {
     let spec = &options.method;
     let mut given = Context::seed(options.seed);
     if let Some(parameter) = spec.learning_parameter() {
@@ -501,7 +521,19 @@ fn means_no_label(label: &str) -> bool {
     NO_LABEL.iter().any(|word| label.trim().eq_ignore_ascii_case(word))
 }
 
+<<<<<<< HEAD
 /// Reports which columns of a table were left out.
+=======
+/// Says where a label reads as if it said that there is none.
+pub(crate) fn note_odd_label(label: &str, examples: usize, progress: &dyn Progress) {
+    if means_no_label(label) {
+        let examples = examples as u64;
+        progress.note(&Note::OddLabel { label, examples });
+    }
+}
+
+/// Says which columns of a table were left out.
+>>>>>>> 62d2374 (Python: an estimator that keeps scikit-learn's contract, discover, embed, collections and bench over the library)
 pub(crate) fn note_left_out(table: &Path, columns: &[String], progress: &dyn Progress) {
     if !columns.is_empty() {
         progress.note(&Note::ColumnsLeftOut { table, columns });
@@ -619,17 +651,8 @@ impl BoundedRows {
 /// The examples of a file in which every row has a label.
 fn examples_of(path: &Path, table: Table, images: Vec<ImageItem>, progress: &dyn Progress) -> Result<Examples, Error> {
     for label in table.classes() {
-        if means_no_label(&label) {
-            let examples = table
-                .labels
-                .iter()
-                .filter(|other| other.as_ref() == Some(&label))
-                .count() as u64;
-            progress.note(&Note::OddLabel {
-                label: &label,
-                examples,
-            });
-        }
+        let of_class = table.labels.iter().filter(|other| other.as_ref() == Some(&label));
+        note_odd_label(&label, of_class.count(), progress);
     }
     let labelled = table.labels.into_iter().zip(&table.ids).map(|(label, id)| {
         label.ok_or_else(|| Error::UnlabelledExample {
@@ -650,7 +673,11 @@ fn examples_of(path: &Path, table: Table, images: Vec<ImageItem>, progress: &dyn
 }
 
 fn make_task(options: &DiscoverOptions, support: &Support, queries: Features) -> Result<Task, Error> {
-    let task = Task::with_prototypes(support, queries, options.prototypes)?;
+    told_apart(Task::with_prototypes(support, queries, options.prototypes)?)
+}
+
+/// A task, unless nothing can tell two of its classes apart.
+pub(crate) fn told_apart(task: Task) -> Result<Task, Error> {
     let Some(pair) = task.identical_prototypes() else {
         return Ok(task);
     };
@@ -738,66 +765,122 @@ fn two_step(
     stream: &PileBlocks,
     sink: &mut dyn Rows,
 ) -> Result<(ClusteredItems, Taxonomy, Counts), Error> {
-    let progress = stream.progress;
-    let size = options.subset.map_or(SUBSET, NonZeroUsize::get);
-    progress.note(&Note::TwoStep {
-        items: stream.count as u64,
-        subset: size as u64,
-    });
-    let two_step = TwoStep {
-        method,
-        subset: Subset::Random {
-            size,
-            seed: options.seed,
-        },
-        centre_norm: options.centre_norm,
-        refine: options.refine,
+    let name = |block: &Table, row: usize| (block.ids[row].clone(), block.labels[row].clone());
+    let mut counts = None;
+    let pile = LargePile {
+        blocks: stream,
+        count: stream.count,
+        support: stream.support,
+        progress: stream.progress,
     };
-    let passes = 2 + options.refine as u64;
-    progress.start("items", Length::Steps(passes * stream.count as u64));
-
-    let mut sample = Sample::new(size, options.seed);
-    let mut dim = 0;
-    stream.for_each(|block| {
-        dim = block.features.dim();
-        for (row, item) in block.features.iter().enumerate() {
-            sample.offer(item, || (block.ids[row].clone(), block.labels[row].clone()));
-        }
-        Ok(())
+    let found = pile.sort(method, options, name, |block, taxonomy, found| {
+        counts.get_or_insert_with(|| Counts::new(taxonomy)).add(found);
+        write_rows(sink, &block.ids, found, taxonomy, None)
     })?;
-    let (chosen, names, values) = sample.finish();
-    if names.is_empty() {
+    let Some(SortedPile {
+        task,
+        stop,
+        taxonomy,
+        names,
+        assignments,
+    }) = found
+    else {
         return Err(Error::NothingToSort {
             items: stream.items.path().to_owned(),
         });
-    }
+    };
     let (ids, labels) = names.into_iter().unzip();
-    let features = Features::new(dim, values)?;
-    let task = make_task(options, stream.support, features)?;
-    let mut counts = None;
-    let mut of_chosen = vec![None; task.queries()];
-    let query = |_: usize, item: &[f32]| chosen.number(item);
-    let (discovery, taxonomy) = two_step.run(&task, query, stream, |block, taxonomy, found| {
-        for (&assignment, item) in found.iter().zip(block.features.iter()) {
-            if let Some(number) = chosen.number(item) {
-                of_chosen[number] = Some(assignment);
-            }
-        }
-        counts.get_or_insert_with(|| Counts::new(taxonomy)).add(&found);
-        write_rows(sink, &block.ids, &found, taxonomy, None)
-    })?;
-    progress.end();
     let counts = counts.unwrap_or_else(|| Counts::new(&taxonomy));
     let clustered = ClusteredItems {
         task,
-        stop: discovery.stop(),
+        stop,
         ids,
         labels,
-        assignments: of_chosen.into_iter().flatten().collect(),
+        assignments,
         // They are known of the subset alone, and half a column says nothing.
         scenes: None,
     };
     Ok((clustered, taxonomy, counts))
+}
+
+/// A pile that is too large to be clustered at once.
+pub(crate) struct LargePile<'a, B> {
+    pub(crate) blocks: &'a B,
+    pub(crate) count: usize,
+    pub(crate) support: &'a Support,
+    pub(crate) progress: &'a dyn Progress,
+}
+
+/// What came of it.
+pub(crate) struct SortedPile<N> {
+    /// The items that were clustered, by name, and where they went.
+    pub(crate) task: Task,
+    pub(crate) names: Vec<N>,
+    pub(crate) assignments: Vec<Assignment>,
+    pub(crate) stop: Stop,
+    pub(crate) taxonomy: Taxonomy,
+}
+
+impl<B: Blocks<Error = Error>> LargePile<'_, B> {
+    /// Clusters a random subset and hands on every block with where its items went; nothing comes of no item.
+    pub(crate) fn sort<N: Ord>(
+        &self,
+        method: &Method,
+        options: &DiscoverOptions,
+        name: impl Fn(&B::Block, usize) -> N,
+        mut each: impl FnMut(&B::Block, &Taxonomy, &[Assignment]) -> Result<(), Error>,
+    ) -> Result<Option<SortedPile<N>>, Error> {
+        let (size, progress) = (options.subset.map_or(SUBSET, NonZeroUsize::get), self.progress);
+        progress.note(&Note::TwoStep {
+            items: self.count as u64,
+            subset: size as u64,
+        });
+        let two_step = TwoStep {
+            method,
+            subset: Subset::Random {
+                size,
+                seed: options.seed,
+            },
+            centre_norm: options.centre_norm,
+            refine: options.refine,
+        };
+        let passes = 2 + options.refine as u64;
+        progress.start("items", Length::Steps(passes * self.count as u64));
+
+        let mut sample = Sample::new(size, options.seed);
+        let mut dim = 0;
+        self.blocks.for_each(|block| {
+            let features = B::features(&block);
+            dim = features.dim();
+            for (row, item) in features.iter().enumerate() {
+                sample.offer(item, || name(&block, row));
+            }
+            Ok(())
+        })?;
+        let (chosen, names, values) = sample.finish();
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let task = make_task(options, self.support, Features::new(dim, values)?)?;
+        let mut of_chosen = vec![None; task.queries()];
+        let query = |_: usize, item: &[f32]| chosen.number(item);
+        let (discovery, taxonomy) = two_step.run(&task, query, self.blocks, |block, taxonomy, found| {
+            for (&assignment, item) in found.iter().zip(B::features(&block).iter()) {
+                if let Some(number) = chosen.number(item) {
+                    of_chosen[number] = Some(assignment);
+                }
+            }
+            each(&block, taxonomy, &found)
+        })?;
+        progress.end();
+        Ok(Some(SortedPile {
+            task,
+            names,
+            assignments: of_chosen.into_iter().flatten().collect(),
+            stop: discovery.stop(),
+            taxonomy,
+        }))
+    }
 }
 
 /// What a calibrated method went by, as it goes on after its name.

@@ -37,6 +37,9 @@ pub enum Error {
     /// Features have the wrong shape or values.
     #[error(transparent)]
     Features(#[from] FeatureError),
+    /// Categories do not belong together.
+    #[error(transparent)]
+    Taxonomy(#[from] TaxonomyError),
     /// There is no such encoder.
     #[error(transparent)]
     Spec(#[from] SpecError),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use genus_core::Features;
 use genus_data::{
     EncoderRecord, FeatureCache, FeatureWriter, ImageList, Origin, TableFormat, TableOptions, TableReader,
     default_root, is_image_source, list_images, same_encoder,
@@ -11,8 +12,10 @@ use genus_data::{
 use genus_files::ScratchFolder;
 use genus_vision::{
     Augmentation, ContentHash, Embedding, Encoder, EncoderSpec, FeatureStore, Hub, ImageSource, Isa, Limits, MODELS,
-    Model, NoStore, Precision, WeightsHome, WeightsSource, with_decoded,
+    Model, NoStore, Precision, Rgb, WeightsHome, WeightsSource, with_decoded,
 };
+
+use rayon::prelude::*;
 
 use crate::items::{Items, Source};
 use crate::training::trained_encoder;
@@ -492,6 +495,20 @@ impl LiveEncoder {
     /// How it is found again.
     pub fn record(&self) -> &EncoderRecord {
         &self.loaded.record
+    }
+
+    /// The features of images that are decoded already.
+    pub fn features_of(&self, images: &[Rgb], progress: &dyn Progress) -> Result<Features, Error> {
+        let encoder = &*self.loaded.encoder;
+        progress.start("images", Length::Steps(images.len() as u64));
+        let rows = images.par_iter().map(|image| {
+            let row = encoder.encode(&encoder.transform().apply(image))?;
+            progress.step();
+            Ok::<_, Error>(row)
+        });
+        let rows = rows.collect::<Result<Vec<_>, _>>()?;
+        progress.end();
+        Ok(Features::new(encoder.dim(), rows.concat())?)
     }
 
     /// The features of an image, which is the content of a file.

@@ -95,6 +95,7 @@ mod next_steps;
 mod output;
 mod progress;
 mod report;
+mod rows;
 mod speed;
 pub mod text;
 pub mod training;
@@ -111,10 +112,11 @@ pub use next_steps::NextSteps;
 pub use output::{Destination, Folder, Output, OutputOptions, Rows, SavedFiles};
 pub use progress::{Length, Note, Progress, Silent, Skipped};
 pub use report::{Page, REPORT_FILE, ReportSource, begin_page, describe, illustrate};
+pub use rows::{LabelledRows, SortedRows, discover_rows, stream_of_rows};
 pub use speed::{measure_speed, remembered_speeds};
 pub use training::train;
 
 // What the options and outcomes are made of.
 pub use genus_core::methods::MethodSpec;
-pub use genus_core::{Features, Taxonomy};
+pub use genus_core::{Features, FeaturesView, Taxonomy};
 pub use genus_data::{Export, Format, LinkKind, SortedItem, Table, TableFormat, TableOptions};

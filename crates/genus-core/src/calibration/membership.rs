@@ -67,6 +67,22 @@ pub(crate) fn best_group(cosines: &[f64], expected: &[f64]) -> (usize, [f64; MEM
     (best.1, seen)
 }
 
+/// What a model sees of an item in every group in turn; its rival there is the best of the others.
+pub(crate) fn every_group(cosines: &[f64], expected: &[f64]) -> impl Iterator<Item = [f64; MEMBER]> {
+    let fit = |group: usize| suits(cosines[group], expected[group]);
+    let best_but = |left_out: Option<usize>| {
+        let others = (0..cosines.len()).filter(|&group| Some(group) != left_out);
+        others.reduce(|a, b| if fit(b) > fit(a) { b } else { a })
+    };
+    let best = best_but(None);
+    let second = best_but(best);
+    (0..cosines.len()).map(move |group| {
+        let rival = if Some(group) == best { second } else { best };
+        let rival = rival.map(|rival| cosines[rival]);
+        member_features(cosines[group], rival, expected[group], cosines.len() as f64)
+    })
+}
+
 /// The probability that a model gives to what it sees.
 pub(crate) fn chance(model: &[f64; MEMBER], features: &[f64; MEMBER]) -> f32 {
     probability(logit(model, features)) as f32
@@ -95,5 +111,14 @@ mod tests {
         // The same cosine says more where less is usual.
         assert_eq!(best_group(&[0.5, 0.5], &[0.9, 0.5]).0, 1);
         assert_eq!(best_group(&[0.5], &[0.5]).1[2], 0.5);
+    }
+
+    #[test]
+    fn every_group_has_the_best_of_the_others_as_its_rival() {
+        let (cosines, expected) = ([0.25, 0.75, 0.5], [0.5, 0.5, 0.5]);
+        let seen: Vec<_> = every_group(&cosines, &expected).collect();
+        assert_eq!(seen.iter().map(|seen| seen[2]).collect::<Vec<_>>(), [-0.5, 0.25, -0.25]);
+        assert_eq!(seen[1], best_group(&cosines, &expected).1);
+        assert_eq!(every_group(&[0.5], &[0.5]).next(), Some(best_group(&[0.5], &[0.5]).1));
     }
 }

@@ -265,6 +265,15 @@ impl Calibration {
         (best, score)
     }
 
+    /// How likely an item that comes by itself belongs to each of some groups, as [`arrival`](Self::arrival) says it of the best.
+    pub(crate) fn arrivals(&self, cosines: &[f32], expected: &[f64], familiar: f64) -> Vec<f64> {
+        let exact: Vec<f64> = cosines.iter().map(|&cosine| f64::from(cosine)).collect();
+        let prior = (familiar / (1.0 - familiar)).ln();
+        let seen = membership::every_group(&exact, expected);
+        seen.map(|seen| logistic::probability(logistic::logit(&self.arrivals, &seen) + prior))
+            .collect()
+    }
+
     /// Sorts points of its space.
     pub(crate) fn sort(&self, points: &Points, passes: usize) -> ClusteredPoints {
         points.sort(&self.cut, passes)

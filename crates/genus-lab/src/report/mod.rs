@@ -532,6 +532,19 @@ impl Run {
         }
     }
 
+    /// The run of a method of somebody else's, by the name that it was given.
+    pub(crate) fn of_somebody<'a>(
+        name: &str,
+        series: &Series,
+        outcomes: impl Iterator<Item = &'a MethodOutcome> + Clone,
+    ) -> Self {
+        Self {
+            method: name.to_owned(),
+            parameters: BTreeMap::new(),
+            ..Self::new("", series, &Experiment::Main, None, outcomes)
+        }
+    }
+
     /// The same run as what was there after so many items of a stream.
     pub(crate) fn after<'a>(mut self, seen: usize, outcomes: impl Iterator<Item = &'a MethodOutcome> + Clone) -> Self {
         let classes = Summary::of(outcomes.clone().map(|outcome| outcome.classes as f64)).mean;
