@@ -7,13 +7,16 @@ use serde::Serialize;
 
 use crate::collection::{Collection, GroupInfo, Groups, ItemInfo};
 use crate::error::Error;
+use crate::knowledge::Model;
 use crate::model::{EntryId, GroupId, ItemId, Place};
-use crate::rules::Draft;
+use crate::rules::{Draft, View as _};
 
 /// A group of fewer is not worth a name before doubtful items are looked at.
 const WORTH_A_NAME: u64 = 3;
 /// Items that stand for a group that is to be named.
 const TYPICAL: usize = 3;
+/// What is less likely to belong where it is may be asked for.
+const SURE: f32 = 0.9;
 
 /// Something that a person can answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -31,6 +34,17 @@ pub enum Question {
         /// The item, with the best guess.
         item: ItemInfo,
     },
+}
+
+/// A group that an item may belong to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// The group.
+    pub group: GroupId,
+    /// Its name.
+    pub name: String,
+    /// The cosine of the item with the middle of the group.
+    pub similarity: f32,
 }
 
 impl Collection {
@@ -65,6 +79,55 @@ impl Collection {
         self.doubtful(most)?.into_iter().map(|item| self.item(item)).collect()
     }
 
+    /// How many items of each group are in doubt: nobody has said that they belong there, and that is not very likely either. Groups
+    /// without any are left out.
+    pub fn doubts(&self) -> Result<BTreeMap<GroupId, u64>, Error> {
+        self.store.snapshot(|store| {
+            let groups = Groups::read(store)?;
+            let mut doubts: BTreeMap<GroupId, u64> = BTreeMap::new();
+            for (part, count) in store.doubts(f64::from(SURE))? {
+                if let Some(whole) = groups.resolve(part) {
+                    *doubts.entry(whole).or_default() += count;
+                }
+            }
+            Ok(doubts)
+        })
+    }
+
+    /// For each of some items the groups that it is most like, at most so many, without those that a person said it is not of.
+    pub fn candidates(&self, items: &[ItemId], most: usize) -> Result<Vec<Vec<Candidate>>, Error> {
+        self.store.snapshot(|store| {
+            let groups = Groups::read(store)?;
+            let model = match self.dim()? {
+                Some(dim) if !items.is_empty() => Model::load(store, &groups, dim)?.map(|model| (model, dim)),
+                _ => None,
+            };
+            let Some((model, dim)) = model else {
+                return Ok(vec![Vec::new(); items.len()]);
+            };
+            let cosines = model.cosines(&store.features(items, dim)?);
+            let own = cosines.chunks_exact(model.groups.len());
+            let mut all = Vec::with_capacity(items.len());
+            for (&item, own) in items.iter().zip(own) {
+                let rejected: BTreeSet<GroupId> = store
+                    .rejections(item)?
+                    .into_iter()
+                    .filter_map(|group| groups.resolve(group))
+                    .collect();
+                let mut found: Vec<(GroupId, f32)> = model.groups.iter().copied().zip(own.iter().copied()).collect();
+                found.retain(|(group, _)| !rejected.contains(group));
+                found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+                let found = found.into_iter().take(most).map(|(group, similarity)| Candidate {
+                    group,
+                    name: groups.name(group),
+                    similarity,
+                });
+                all.push(found.collect());
+            }
+            Ok(all)
+        })
+    }
+
     /// The items of a group that stand for it.
     fn typical(&self, group: GroupId) -> Result<Vec<ItemInfo>, Error> {
         self.surest(group, TYPICAL)?
@@ -89,7 +152,7 @@ impl Collection {
                         group,
                         probability,
                         said: false,
-                    } if !groups.is_bound(&placed) && probability.is_some_and(|probability| probability < 0.9) => {
+                    } if !groups.is_bound(&placed) && probability.is_some_and(|probability| probability < SURE) => {
                         (Some(group), probability)
                     }
                     _ => continue,

@@ -302,6 +302,11 @@ impl Collection {
         })
     }
 
+    /// Whether its features were made of images, which can be shown then.
+    pub fn has_images(&self) -> Result<bool, Error> {
+        Ok(self.store.meta("images")?.is_some())
+    }
+
     /// Sets the seed of what is random.
     pub fn set_seed(&mut self, seed: u64) -> Result<(), Error> {
         self.store

@@ -58,7 +58,7 @@ mod tokens;
 
 pub use add::{AddOptions, AddOutcome};
 pub use apply::Corrections;
-pub use ask::Question;
+pub use ask::{Candidate, Question};
 pub use check::{CheckOutcome, CompactOutcome, FileProblem};
 pub use collection::{Collection, GroupInfo, ItemInfo, ItemState, Items, Preview, Status};
 pub use error::Error;

@@ -769,6 +769,16 @@ impl Store {
         Ok(found.into_iter().take(most).map(|(_, item)| item).collect())
     }
 
+    /// How many items of every group are less likely to belong there, where nobody has said so.
+    pub(crate) fn doubts(&self, below: f64) -> Result<Vec<(GroupId, u64)>> {
+        self.rows(
+            "SELECT p.grp, count(*) FROM place p JOIN grp g ON g.id = p.grp
+             WHERE p.state = ? AND NOT p.said AND p.probability < ? AND (g.sealed IS NULL OR p.since > g.sealed) GROUP BY p.grp",
+            rusqlite::params![IN, below],
+            |row| Ok((GroupId(row.get(0)?), row.get::<_, i64>(1)? as u64)),
+        )
+    }
+
     /// The items that were said not to be of some group.
     pub(crate) fn all_rejected(&self) -> Result<BTreeSet<ItemId>> {
         let rows = self.rows("SELECT DISTINCT item FROM rejection", [], |row| row.get(0).map(ItemId))?;

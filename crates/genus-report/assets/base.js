@@ -1,6 +1,5 @@
-// What all parts share: the data, elements made of text and never of markup, and the parts that can be jumped to.
+// What all parts of the report share: the data, and the parts that can be jumped to.
 
-const $ = (id) => document.getElementById(id);
 const data = JSON.parse($("data").textContent);
 const { categories, items, examples } = data;
 const total = categories.reduce((sum, category) => sum + category.items, 0);
@@ -23,36 +22,6 @@ items.scene?.forEach((scene, item) => {
 });
 const framesOf = (item) => scenes.get(items.scene?.[item]) ?? [item];
 
-/** An element with properties and children; strings become text. */
-function el(tag, properties, ...children) {
-  const element = document.createElement(tag);
-  return dressed(element, properties, children);
-}
-
-/** The same for drawings. */
-function svg(tag, properties, ...children) {
-  return dressed(document.createElementNS("http://www.w3.org/2000/svg", tag), properties, children);
-}
-
-function dressed(element, properties, children) {
-  for (const [name, value] of Object.entries(properties ?? {})) {
-    if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name.startsWith("--")) element.style.setProperty(name, value);
-    else if (name === "style") Object.assign(element.style, value);
-    else element.setAttribute(name, value === true ? "" : value);
-  }
-  for (const child of children.flat(Infinity)) {
-    if (child !== null && child !== undefined) element.append(child);
-  }
-  return element;
-}
-
-/** A name that came from outside: it keeps its own direction of writing to itself. */
-const name = (text, properties) => el("bdi", { title: text, ...properties }, text);
-
-const number = (value) => value.toLocaleString("en-US");
-const plural = (count, one, many) => (count === 1 ? one : many);
 const things = (count) => `${number(count)} ${plural(count, data.things[0], data.things[1])}`;
 /** Where an item is among several of one scene. */
 function frame(item) {
@@ -74,16 +43,6 @@ function mark(category) {
   return shape(known ? "disc" : "diamond", colour);
 }
 
-function shape(kind, colour) {
-  const drawing = {
-    disc: () => svg("circle", { cx: 8, cy: 8, r: 7 }),
-    diamond: () => svg("path", { d: "M8 0 16 8 8 16 0 8Z" }),
-    ring: () => svg("circle", { class: "hollow", cx: 8, cy: 8, r: 6 }),
-    cross: () => svg("path", { d: "M8 0 10.2 5.4 16 6.1 11.6 9.9 13 16 8 12.7 3 16 4.4 9.9 0 6.1 5.8 5.4Z" }),
-  }[kind]();
-  return svg("svg", { class: "mark", viewBox: "0 0 16 16", "aria-hidden": "true", "--c": colour }, drawing);
-}
-
 /** A link to the sheet of a category. */
 function who(category) {
   return el("a", { class: "who", href: `#sheet-${category}`, onclick: (e) => { e.preventDefault(); goToSheet(category); } },
@@ -102,14 +61,6 @@ function pictures(category) {
 const picture = (item) => pictures(categoryOf[item])[`i${item}`];
 const examplePicture = (at) => pictures(examples[at].class)[`e${at}`];
 const pictured = categories.some((_, category) => $(`pictures-${category}`));
-
-/** A picture of few pixels is shown with its pixels, not smeared. */
-function image(source, text) {
-  const img = el("img", { alt: text, decoding: "async" });
-  img.addEventListener("load", () => img.classList.toggle("crisp", img.naturalWidth <= 40));
-  img.src = source;
-  return img;
-}
 
 /** Up to so many pictures that stand for a category: typical ones, if it has any. */
 function covers(category, count) {
@@ -132,19 +83,7 @@ function whenNear(element, work) {
   watcher.observe(element);
 }
 
-// Light and dark: as the system says, until the button says otherwise.
-const root = document.documentElement;
-const isDark = () => (root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
-const themed = [];
-const tellTheme = () => themed.forEach((work) => work());
-// A page from disk may have no place to remember anything.
-try { const before = localStorage.getItem("genus-theme"); if (before === "dark" || before === "light") root.dataset.theme = before; } catch { /* as the system says */ }
-$("theme").addEventListener("click", () => {
-  root.dataset.theme = isDark() ? "light" : "dark";
-  try { localStorage.setItem("genus-theme", root.dataset.theme); } catch { /* for this time only */ }
-  tellTheme();
-});
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", tellTheme);
+themeButton($("theme"));
 
 // The part that is being read.
 const links = [...document.querySelectorAll(".top nav a")];

@@ -31,6 +31,7 @@
 
 mod data;
 mod document;
+pub mod modules;
 mod page;
 pub mod palette;
 mod pictures;

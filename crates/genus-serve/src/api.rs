@@ -37,6 +37,7 @@ const LONGEST_KEY: usize = 200;
         read::groups,
         read::group,
         read::items,
+        read::sheet,
         read::item,
         read::thumbnail,
         read::map,
@@ -70,6 +71,7 @@ pub(crate) fn router(app: Shared) -> Router {
         .route("/v1/items", get(read::items).post(intake::take))
         .route("/v1/items/{id}", get(read::item))
         .route("/v1/items/{id}/thumbnail", get(read::thumbnail))
+        .route("/v1/sheet", get(read::sheet))
         .route("/v1/map", get(read::map))
         .route("/v1/log", get(read::log))
         .route("/v1/unsure", get(read::unsure))
@@ -142,7 +144,11 @@ fn plain(kind: &'static str, text: String) -> Response {
 
 /// An answer of JSON; the ETag is the number of the log that it is true of.
 pub(crate) fn json(value: &impl Serialize, log: Option<i64>) -> Response {
-    let body = serde_json::to_vec(value).unwrap_or_default();
+    json_bytes(serde_json::to_vec(value).unwrap_or_default(), log)
+}
+
+/// The same of what is JSON already.
+pub(crate) fn json_bytes(body: Vec<u8>, log: Option<i64>) -> Response {
     let mut response = Response::new(Body::from(body));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -4,7 +4,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
-use genus_collection::{EntryId, GroupId, ItemId, ItemKind, Map, Sort};
+use genus_collection::{Candidate, EntryId, GroupId, ItemId, ItemInfo, ItemKind, Map, Sort};
 use serde::Deserialize;
 use std::collections::HashSet;
 use tokio::sync::Mutex;
@@ -16,11 +16,14 @@ use crate::problem::Problem;
 use crate::server::Shared;
 use crate::thumbnails::SIDES;
 use crate::wire::{
-    EntryBody, Filter, GroupBody, GroupsBody, ItemBody, ItemsBody, LogBody, MapBody, SortBody, StatusBody,
+    EntryBody, Filter, GroupBody, GroupsBody, ItemBody, ItemsBody, LogBody, MapBody, SheetBody, SortBody, StatusBody,
+    UnsureBody, WhyBody,
 };
 
 /// Typical items of a group in a list, and of one group.
-const TYPICAL: [usize; 2] = [1, 12];
+const TYPICAL: [usize; 2] = [4, 12];
+/// Groups that an item may belong to: as many as there are digits to choose with.
+const CANDIDATES: usize = 9;
 /// Items or entries of a page.
 const PAGE: usize = 100;
 const LARGEST_PAGE: usize = 1000;
@@ -29,8 +32,10 @@ const LARGEST_PAGE: usize = 1000;
 #[utoipa::path(get, path = "/v1/status", tag = "groups", responses((status = 200, body = StatusBody), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn status(State(app): State<Shared>, request: Request) -> Result<Response, Problem> {
     let role = Who::of(&request).role.to_string();
-    let status = app.read(|collection| Ok(collection.status()?)).await?;
-    Ok(json(&StatusBody::new(&status, &role), Some(status.log.0)))
+    let (status, pictures) = app
+        .read(|collection| Ok((collection.status()?, collection.has_images()?)))
+        .await?;
+    Ok(json(&StatusBody::new(&status, pictures, &role), Some(status.log.0)))
 }
 
 /// All groups, those with names first, then from large to small.
@@ -39,10 +44,16 @@ pub(crate) async fn groups(State(app): State<Shared>) -> Result<Response, Proble
     let found = app
         .read(|collection| {
             let log = collection.last_entry()?.0;
+            let doubts = collection.doubts()?;
             let mut groups = Vec::new();
             for group in collection.groups()? {
                 let typical = collection.surest(group.id, TYPICAL[0])?;
-                groups.push(GroupBody::new(group, typical.iter().map(|item| item.0).collect()));
+                let doubtful = doubts.get(&group.id).copied().unwrap_or(0);
+                groups.push(GroupBody::new(
+                    group,
+                    doubtful,
+                    typical.iter().map(|item| item.0).collect(),
+                ));
             }
             Ok(GroupsBody { groups, log })
         })
@@ -60,7 +71,11 @@ pub(crate) async fn group(State(app): State<Shared>, id: Result<Path<i64>, Refus
             let log = collection.last_entry()?.0;
             let group = collection.group(GroupId(id))?;
             let typical = collection.surest(group.id, TYPICAL[1])?;
-            Ok((GroupBody::new(group, typical.iter().map(|item| item.0).collect()), log))
+            let doubtful = collection.doubts()?.get(&group.id).copied().unwrap_or(0);
+            Ok((
+                GroupBody::new(group, doubtful, typical.iter().map(|item| item.0).collect()),
+                log,
+            ))
         })
         .await?;
     Ok(json(&group, Some(log)))
@@ -83,14 +98,11 @@ pub(crate) struct Paging {
     limit: Option<usize>,
 }
 
-/// Takes the parameters of paging out of a query; the rest is the filter.
-fn paging_of(query: Option<&str>) -> Result<(Paging, Filter), Problem> {
+/// Takes parameters of these names out of a query; the rest is the filter.
+fn split<T: serde::de::DeserializeOwned>(query: Option<&str>, names: &[&str]) -> Result<(T, Filter), Problem> {
     let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
-    let is_paging = |pair: &&str| {
-        let name = pair.split('=').next().unwrap_or_default();
-        matches!(name, "sort" | "after" | "limit")
-    };
-    let (paging, filter): (Vec<&str>, Vec<&str>) = pairs.partition(is_paging);
+    let is_named = |pair: &&str| names.contains(&pair.split('=').next().unwrap_or_default());
+    let (own, filter): (Vec<&str>, Vec<&str>) = pairs.partition(is_named);
     fn read<T: serde::de::DeserializeOwned>(pairs: &[&str]) -> Result<T, Problem> {
         let uri = format!("/?{}", pairs.join("&"));
         let uri: axum::http::Uri = uri
@@ -99,14 +111,14 @@ fn paging_of(query: Option<&str>) -> Result<(Paging, Filter), Problem> {
         let Query(found) = Query::try_from_uri(&uri).map_err(|e| Problem::bad_request(e.body_text()))?;
         Ok(found)
     }
-    Ok((read(&paging)?, read(&filter)?))
+    Ok((read(&own)?, read(&filter)?))
 }
 
 /// Items by what is true of them, in an order, page by page.
 #[utoipa::path(get, path = "/v1/items", tag = "items", params(Filter, Paging),
     responses((status = 200, body = ItemsBody), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn items(State(app): State<Shared>, request: Request) -> Result<Response, Problem> {
-    let (paging, filter) = paging_of(request.uri().query())?;
+    let (paging, filter): (Paging, Filter) = split(request.uri().query(), &["sort", "after", "limit"])?;
     let query = filter.query().map_err(Problem::bad_request)?;
     let after = paging.after.as_deref().map(str::parse).transpose();
     let after = after.map_err(|e: genus_collection::NoCursor| Problem::bad_request(e.to_string()))?;
@@ -135,21 +147,62 @@ pub(crate) async fn items(State(app): State<Shared>, request: Request) -> Result
     Ok(json(&found, Some(found.log)))
 }
 
+/// The order of all items.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Ordering {
+    /// The order.
+    #[serde(default)]
+    #[param(inline, default = "number")]
+    sort: SortBody,
+}
+
+/// All items by what is true of them, in columns.
+#[utoipa::path(get, path = "/v1/sheet", tag = "items", params(Filter, Ordering),
+    responses((status = 200, body = SheetBody), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn sheet(State(app): State<Shared>, request: Request) -> Result<Response, Problem> {
+    let (ordering, filter): (Ordering, Filter) = split(request.uri().query(), &["sort"])?;
+    let query = filter.query().map_err(Problem::bad_request)?;
+    let (log, body) = app
+        .read(move |collection| {
+            let log = collection.last_entry()?.0;
+            // So many as a number of SQLite can be.
+            let all = collection.query(&query, ordering.sort.into(), None, i64::MAX as usize - 1)?;
+            let sheet = SheetBody::new(all.items, log);
+            Ok((log, serde_json::to_vec(&sheet).unwrap_or_default()))
+        })
+        .await?;
+    Ok(crate::api::json_bytes(body, Some(log)))
+}
+
 fn named_groups(collection: &genus_collection::Collection) -> Result<HashSet<i64>, Problem> {
     let groups = collection.groups()?.into_iter();
     Ok(groups.filter(|group| group.named).map(|group| group.id.0).collect())
 }
 
-/// One item.
+fn whys(collection: &genus_collection::Collection, items: Vec<ItemInfo>) -> Result<Vec<WhyBody>, Problem> {
+    let named = named_groups(collection)?;
+    let ids: Vec<ItemId> = items.iter().map(|item| item.id).collect();
+    let candidates = collection.candidates(&ids, CANDIDATES)?;
+    let items = items.into_iter().zip(candidates);
+    let why = |(item, candidates): (ItemInfo, Vec<Candidate>)| WhyBody {
+        item: ItemBody::new(item, |group| named.contains(&group)),
+        candidates: candidates.into_iter().map(Into::into).collect(),
+    };
+    Ok(items.map(why).collect())
+}
+
+/// One item, and the groups that it is most like.
 #[utoipa::path(get, path = "/v1/items/{id}", tag = "items", params(("id" = i64, Path, description = "The number of the item")),
-    responses((status = 200, body = ItemBody), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = WhyBody), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn item(State(app): State<Shared>, id: Result<Path<i64>, Refused>) -> Result<Response, Problem> {
     let id = parsed(id)?;
     let item = app
         .read(move |collection| {
             let item = collection.item(ItemId(id))?;
-            let named = named_groups(collection)?;
-            Ok(ItemBody::new(item, |group| named.contains(&group)))
+            whys(collection, vec![item])?
+                .pop()
+                .ok_or_else(|| Problem::internal("there is no answer"))
         })
         .await?;
     Ok(json(&item, None))
@@ -297,7 +350,7 @@ pub(crate) async fn log(
 }
 
 /// Questions whose answers would help most: items that nobody is sure of.
-#[utoipa::path(get, path = "/v1/unsure", tag = "items", params(LogPage), responses((status = 200, body = ItemsBody), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+#[utoipa::path(get, path = "/v1/unsure", tag = "items", params(LogPage), responses((status = 200, body = UnsureBody), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn unsure(
     State(app): State<Shared>,
     page: Result<Query<LogPage>, axum::extract::rejection::QueryRejection>,
@@ -307,7 +360,6 @@ pub(crate) async fn unsure(
     let found = app
         .read(move |collection| {
             let log = collection.last_entry()?.0;
-            let named = named_groups(collection)?;
             let items = collection.doubtful_items(most)?;
             let total = collection
                 .query(
@@ -320,12 +372,8 @@ pub(crate) async fn unsure(
                     0,
                 )?
                 .total;
-            Ok(ItemsBody {
-                items: items
-                    .into_iter()
-                    .map(|item| ItemBody::new(item, |group| named.contains(&group)))
-                    .collect(),
-                next: None,
+            Ok(UnsureBody {
+                items: whys(collection, items)?,
                 total,
                 log,
             })

@@ -1,6 +1,8 @@
 //! What goes over the wire: the shapes of requests and answers.
 
-use genus_collection::{Decision, Entry, GroupInfo, ItemInfo, ItemKind, ItemState, Query, Sort, Status};
+use std::sync::LazyLock;
+
+use genus_collection::{Candidate, Decision, Entry, GroupInfo, ItemInfo, ItemKind, ItemState, Query, Sort, Status};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -23,6 +25,8 @@ pub(crate) struct StatusBody {
     confirmed: u64,
     /// Features per item.
     dim: Option<usize>,
+    /// Whether items have pictures.
+    pictures: bool,
     /// The last entry of the log.
     log: i64,
     /// Whether sorting everything anew is worth it.
@@ -36,7 +40,7 @@ pub(crate) struct StatusBody {
 }
 
 impl StatusBody {
-    pub(crate) fn new(status: &Status, role: &str) -> Self {
+    pub(crate) fn new(status: &Status, pictures: bool, role: &str) -> Self {
         let name = status.folder.canonicalize().unwrap_or_else(|_| status.folder.clone());
         Self {
             name: name
@@ -49,6 +53,7 @@ impl StatusBody {
             noise: status.noise,
             confirmed: status.confirmed,
             dim: status.dim,
+            pictures,
             log: status.log.0,
             refresh_advised: status.refresh_advised,
             undo: status.undo.clone(),
@@ -69,8 +74,12 @@ pub(crate) struct GroupBody {
     items: u64,
     /// How many of them a person put there or confirmed.
     confirmed: u64,
+    /// How many of them are in doubt: nobody has said so, and it is not very likely either.
+    doubtful: u64,
     /// How many wait that it is the best guess for.
     guessed: u64,
+    /// The colour that it is shown in, such as `#0072b2`.
+    colour: &'static str,
     /// The names of groups that were merged into it.
     merged: Vec<String>,
     /// The larger group that it is one of.
@@ -81,15 +90,20 @@ pub(crate) struct GroupBody {
     typical: Vec<i64>,
 }
 
+/// The colours of groups: after so many they begin again.
+static COLOURS: LazyLock<Vec<String>> = LazyLock::new(|| genus_report::palette::colours(96));
+
 impl GroupBody {
-    pub(crate) fn new(group: GroupInfo, typical: Vec<i64>) -> Self {
+    pub(crate) fn new(group: GroupInfo, doubtful: u64, typical: Vec<i64>) -> Self {
         Self {
             id: group.id.0,
             name: group.name,
             named: group.named,
             items: group.items,
             confirmed: group.confirmed,
+            doubtful,
             guessed: group.guessed,
+            colour: &COLOURS[(group.id.0.max(1) - 1) as usize % COLOURS.len()],
             merged: group.merged,
             parent: group.parent.map(|parent| parent.0),
             holds_groups: group.holds_groups,
@@ -212,6 +226,88 @@ impl ItemBody {
             scene: item.scene,
             picture,
         }
+    }
+}
+
+/// A group that an item may belong to.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CandidateBody {
+    group: i64,
+    name: String,
+    /// The cosine of the item with the middle of the group.
+    similarity: f32,
+}
+
+impl From<Candidate> for CandidateBody {
+    fn from(candidate: Candidate) -> Self {
+        Self {
+            group: candidate.group.0,
+            name: candidate.name,
+            similarity: candidate.similarity,
+        }
+    }
+}
+
+/// An item, and why it is where it is.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WhyBody {
+    #[serde(flatten)]
+    pub(crate) item: ItemBody,
+    /// The groups that it is most like, without those that a person said it is not of.
+    pub(crate) candidates: Vec<CandidateBody>,
+}
+
+/// Items that nobody is sure of.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UnsureBody {
+    pub(crate) items: Vec<WhyBody>,
+    /// How many items wait.
+    pub(crate) total: u64,
+    /// The last entry of the log.
+    pub(crate) log: i64,
+}
+
+/// All items by what is true of them, in columns: short, because there may be very many.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct SheetBody {
+    ids: Vec<i64>,
+    names: Vec<String>,
+    /// The group that each is in, or the best guess while it waits.
+    groups: Vec<Option<i64>>,
+    /// How likely each belongs there, in thousandths.
+    probabilities: Vec<Option<u16>>,
+    /// What each is, as a letter: `s` sorted into its group, `c` the same and confirmed, `w` waiting, `n` noise.
+    states: String,
+    /// Whether there is a picture of each: `1` or `0`.
+    pictures: String,
+    /// The last entry of the log.
+    log: i64,
+}
+
+impl SheetBody {
+    pub(crate) fn new(items: Vec<ItemInfo>, log: i64) -> Self {
+        let mut sheet = Self { log, ..Self::default() };
+        for item in items {
+            let (letter, group, probability) = match item.state {
+                ItemState::In {
+                    group,
+                    probability,
+                    confirmed,
+                    ..
+                } => (if confirmed { 'c' } else { 's' }, Some(group), probability),
+                ItemState::Waiting { guess, probability, .. } => ('w', guess, probability),
+                ItemState::Noise => ('n', None, None),
+            };
+            sheet.ids.push(item.id.0);
+            sheet.names.push(item.name);
+            sheet.groups.push(group.map(|group| group.0));
+            sheet
+                .probabilities
+                .push(probability.map(|share| (share.clamp(0.0, 1.0) * 1000.0).round() as u16));
+            sheet.states.push(letter);
+            sheet.pictures.push(if item.path.is_some() { '1' } else { '0' });
+        }
+        sheet
     }
 }
 

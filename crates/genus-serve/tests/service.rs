@@ -206,7 +206,13 @@ fn item(name: &str, kind: usize, at: usize) -> String {
 fn everything_can_be_asked_and_said() {
     let (_folder, path) = collection();
     let service = Service::start(&path);
-    for (path, text) in [("/healthz", "ok"), ("/readyz", "ready"), ("/", "<!doctype html>")] {
+    for (path, text) in [
+        ("/healthz", "ok"),
+        ("/readyz", "ready"),
+        ("/", "<!doctype html>"),
+        ("/page/main.js", "// "),
+        ("/page/base.css", "/* "),
+    ] {
         let answer = service.get(path).is(200);
         assert!(
             String::from_utf8_lossy(&answer.body).to_lowercase().starts_with(text),
@@ -269,7 +275,53 @@ fn everything_can_be_asked_and_said() {
     assert_eq!(service.get("/v1/items/7").is(200).json()["name"], "thing 6");
     service.get("/v1/items/7/thumbnail").is(404);
     service.get("/v1/items/7/thumbnail?side=100000").is(400);
-    service.get("/v1/unsure?limit=5").is(200);
+    let unsure = service.get("/v1/unsure?limit=5").is(200).json();
+    assert!(
+        unsure["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|item| item["candidates"].is_array())
+    );
+
+    // The same in columns, and what speaks for each place.
+    let sheet = service.get("/v1/sheet?sort=least-sure").is(200).json();
+    let page = service.get("/v1/items?sort=least-sure&limit=1000").is(200).json();
+    for (at, item) in page["items"].as_array().unwrap().iter().enumerate() {
+        assert_eq!(
+            (&sheet["ids"][at], &sheet["names"][at], &sheet["groups"][at]),
+            (&item["id"], &item["name"], &item["group"])
+        );
+        let share = item["probability"].as_f64().map(|share| (share * 1000.0).round());
+        assert_eq!(sheet["probabilities"][at].as_f64(), share);
+    }
+    assert_eq!(sheet["states"].as_str().unwrap().replace('w', "s"), "s".repeat(120));
+    assert_eq!(sheet["pictures"], "0".repeat(120));
+    let own = service.get(&format!("/v1/sheet?group={id}")).is(200).json();
+    assert_eq!(
+        own["ids"].as_array().unwrap().len() as u64,
+        groups[0]["items"].as_u64().unwrap()
+    );
+    service.get("/v1/sheet?limit=5").is(400);
+    service.get("/v1/sheet?group=999").is(404);
+    let why = service.get("/v1/items/7").json();
+    assert_eq!(
+        (&why["candidates"][0]["group"], &why["name"]),
+        (&why["group"], &json!("thing 6"))
+    );
+    assert_eq!(why["candidates"].as_array().unwrap().len(), 3);
+    let in_doubt = service
+        .get(&format!("/v1/items?group={id}&confirmed=false&limit=1000"))
+        .json();
+    let in_doubt = in_doubt["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["probability"].as_f64());
+    let in_doubt = in_doubt.filter(|share| share.is_some_and(|share| share < 0.9)).count();
+    assert_eq!(groups[0]["doubtful"], in_doubt);
+    assert!(groups[0]["colour"].as_str().unwrap().starts_with('#'));
+    assert_eq!(status["pictures"], false);
     let map = service.get("/v1/map").is(200).json();
     assert_eq!(
         map["ids"].as_array().unwrap().len() * 2,
@@ -314,6 +366,12 @@ fn everything_can_be_asked_and_said() {
     assert_eq!(confirmed["total"], groups[0]["items"]);
     service.act(json!({ "do": "noise", "items": [1] })).is(200);
     service.act(json!({ "do": "reject", "items": [2] })).is(200);
+    // Where it was said not to belong it is no longer thought to, and what was said so is in no doubt.
+    let [before, after] =
+        [&why, &service.get("/v1/items/2").json()].map(|item| item["candidates"].as_array().unwrap().len());
+    assert_eq!(before - 1, after);
+    assert_eq!(service.get(&format!("/v1/groups/{id}")).json()["doubtful"], 0);
+    assert_eq!(&service.get("/v1/sheet").json()["states"].as_str().unwrap()[..2], "nw");
     service
         .act(json!({ "do": "move", "items": [1, 2], "name": "Odd" }))
         .is(200);
