@@ -16,7 +16,14 @@ export class Plane {
     this.x = x;
     this.y = y;
     /** The numbers of the points that are on the map. */
-    this.drawn = Uint32Array.from(Array.from(x.keys()).filter((at) => !Number.isNaN(x[at])));
+    this.drawn = new Uint32Array();
+    /** The corners of what there is. */
+    this.box = [0, 0, 0, 0];
+    /** Squares of the plane: how many in a row, their side, where the points of each begin, and the points. */
+    this.side = 1;
+    this.square = 1;
+    this.begins = new Uint32Array(2);
+    this.inSquares = new Uint32Array();
     /** Where the middle of the plane is on the screen, and how many pixels a step on it is. */
     this.left = 0;
     this.top = 0;
@@ -43,14 +50,7 @@ export class Plane {
       el("button", { type: "button", "aria-label": label, title: label, onclick: work }, text);
     this.tools = el("div", { class: "tools" }, tool("Zoom out", "−", () => this.zoom(1 / 1.5, ...this.middle)), tool("Zoom in", "+", () => this.zoom(1.5, ...this.middle)), tool("Show all", "⤢", () => this.reset()));
     this.field = el("div", { class: "field" }, this.base, this.above, this.tip, this.tools);
-    /** The corners of what there is. */
-    this.box = [Infinity, Infinity, -Infinity, -Infinity];
-    const include = (/** @type {number} */ px, /** @type {number} */ py) => {
-      this.box = [Math.min(this.box[0], px), Math.min(this.box[1], py), Math.max(this.box[2], px), Math.max(this.box[3], py)];
-    };
-    for (const at of this.drawn) include(x[at], y[at]);
-    more.forEach((place) => include(...place));
-    this.#squares();
+    this.place(x, y, more);
     this.#listen();
     themed.push(() => this.redraw());
     new ResizeObserver(() => this.#resize()).observe(this.field);
@@ -59,6 +59,20 @@ export class Plane {
   /** @returns {Spot} */
   get middle() {
     return [this.width / 2, this.height / 2];
+  }
+
+  /** Puts other points in the place of those that are there. @param {Float32Array} x @param {Float32Array} y @param {Spot[]} [more] */
+  place(x, y, more = []) {
+    Object.assign(this, { x, y, over: null });
+    this.drawn = Uint32Array.from(Array.from(x.keys()).filter((at) => !Number.isNaN(x[at])));
+    let [left, bottom, right, top] = [Infinity, Infinity, -Infinity, -Infinity];
+    const include = (/** @type {number} */ px, /** @type {number} */ py) => {
+      [left, bottom, right, top] = [Math.min(left, px), Math.min(bottom, py), Math.max(right, px), Math.max(top, py)];
+    };
+    for (const at of this.drawn) include(x[at], y[at]);
+    more.forEach((place) => include(...place));
+    this.box = left <= right ? [left, bottom, right, top] : [0, 0, 0, 0];
+    this.#squares();
   }
 
   // What is for others to say.
@@ -108,28 +122,25 @@ export class Plane {
       counts[places[no] + 1]++;
     });
     for (let at = 1; at < counts.length; at++) counts[at] += counts[at - 1];
-    /** Where the points of each square begin. */
     this.begins = counts.slice();
-    /** The points, square by square. */
     this.inSquares = new Uint32Array(this.drawn.length);
-    this.drawn.forEach((at, no) => { /** @type {Uint32Array} */ (this.inSquares)[counts[places[no]]++] = at; });
+    this.drawn.forEach((at, no) => { this.inSquares[counts[places[no]]++] = at; });
   }
 
   /** @param {number} x @param {number} y */
   #squareOf(x, y) {
-    const side = this.side ?? 1;
-    const within = (/** @type {number} */ value) => Math.min(Math.max(Math.floor(value / (this.square ?? 1)), 0), side - 1);
+    const { side, square } = this;
+    const within = (/** @type {number} */ value) => Math.min(Math.max(Math.floor(value / square), 0), side - 1);
     return within(y - this.box[1]) * side + within(x - this.box[0]);
   }
 
   /** The points of a part of the plane, and some around it. @param {Spot} low @param {Spot} high @param {(at: number) => void} work */
   within(low, high, work) {
-    const side = this.side ?? 1;
+    const { side, begins, inSquares } = this;
     const [first, last] = [this.#squareOf(...low), this.#squareOf(...high)];
     const [from, to] = [first % side, last % side];
     for (let row = Math.floor(first / side); row <= Math.floor(last / side); row++) {
-      const [begin, end] = [this.begins?.[row * side + from] ?? 0, this.begins?.[row * side + to + 1] ?? 0];
-      for (let no = begin; no < end; no++) work(/** @type {Uint32Array} */ (this.inSquares)[no]);
+      for (let no = begins[row * side + from]; no < begins[row * side + to + 1]; no++) work(inSquares[no]);
     }
   }
 

@@ -13,11 +13,13 @@ import { announce } from "./words.js";
 const BY_PEN = 4000;
 const NAMED = 60;
 
+/** Where items are, apart. @param {number[]} ids @param {number[]} xy @returns {[Float32Array, Float32Array]} */
+const axes = (ids, xy) => [Float32Array.from(ids, (_, at) => xy[2 * at]), Float32Array.from(ids, (_, at) => xy[2 * at + 1])];
+
 class Points extends Plane {
   /** @param {number[]} ids @param {number[]} xy */
   constructor(ids, xy) {
-    const axis = (/** @type {number} */ of) => Float32Array.from(ids, (_, at) => xy[2 * at + of]);
-    super(axis(0), axis(1), `Map of ${number(ids.length)} items. Arrow keys move it, plus and minus zoom, 0 shows all, Enter selects what is seen.`);
+    super(...axes(ids, xy), `Map of ${number(ids.length)} items. Arrow keys move it, plus and minus zoom, 0 shows all, Enter selects what is seen.`);
     this.ids = ids;
     this.takesWheel = true;
     this.groups = new Int32Array(ids.length);
@@ -43,6 +45,12 @@ class Points extends Plane {
       const [low, high] = [this.placeOf([0, this.height]), this.placeOf([this.width, 0])];
       this.#inside([low, [high[0], low[1]], high, [low[0], high[1]]], event.shiftKey);
     });
+  }
+
+  /** Shows other items; the map stays where it is. @param {number[]} ids @param {number[]} xy */
+  replace(ids, xy) {
+    Object.assign(this, { ids, groups: new Int32Array(ids.length), states: new Uint8Array(ids.length), lit: new Uint8Array(ids.length), rows: new Int32Array(ids.length) });
+    this.place(...axes(ids, xy));
   }
 
   /** @param {Sheet} sheet */
@@ -245,6 +253,7 @@ export class MapView extends HTMLElement {
   points = null;
   #tag = "";
   #loading = false;
+  #took = 0;
 
   connectedCallback() {
     this.words = el("p", { class: "soft", role: "status" });
@@ -258,7 +267,7 @@ export class MapView extends HTMLElement {
     store.addEventListener("groups", () => {
       if (this.hidden || !this.points) return;
       clearTimeout(timer);
-      timer = window.setTimeout(() => this.open(), 400);
+      timer = window.setTimeout(() => this.open(), Math.max(400, 4 * this.#took));
     });
   }
 
@@ -273,6 +282,7 @@ export class MapView extends HTMLElement {
   async open() {
     if (this.#loading || !this.words || !this.place) return;
     this.#loading = true;
+    const start = performance.now();
     if (!this.points) this.words.textContent = "Laying out the map …";
     try {
       const [sheet, answer] = await Promise.all([
@@ -283,21 +293,13 @@ export class MapView extends HTMLElement {
         this.#tag = answer.headers.get("etag") ?? "";
         /** @type {{ ids: number[], xy: number[] }} */
         const { ids, xy } = await answer.json();
-        const before = this.points;
-        const isSame = before !== null && before.ids.length === ids.length && before.ids.every((id, at) => id === ids[at]);
-        if (!isSame) {
-          const view = before && before.width > 0 ? { left: before.left, top: before.top, scale: before.scale, whole: before.whole, isLasso: before.isLasso } : null;
+        if (this.points) this.points.replace(ids, xy);
+        else {
           this.points = new Points(ids, xy);
           this.points.selected = (points, isMore) => this.#select(points, isMore);
           this.points.chosen = (at) => this.#choose(at);
           this.place.replaceChildren(this.points.field);
-          this.#mode(view?.isLasso ?? true);
-          if (view) {
-            // The map stays where it was.
-            await new Promise(requestAnimationFrame);
-            await new Promise(requestAnimationFrame);
-            Object.assign(this.points, view);
-          }
+          this.#mode(true);
         }
       }
       this.points?.colour(sheet);
@@ -306,6 +308,7 @@ export class MapView extends HTMLElement {
       this.words.textContent = count < 3 ? "It takes a few items to draw a map." : `${number(count)} ${plural(count, "item", "items")}, alike ones side by side`;
     } finally {
       this.#loading = false;
+      this.#took = performance.now() - start;
     }
   }
 

@@ -167,7 +167,8 @@ export class Queue extends HTMLElement {
 
   /** The group so many places on. @param {number} by */
   step(by) {
-    const order = this.order;
+    // Where the group stood that has just become part of another is still known.
+    const order = store.order.filter((id) => store.groups.has(id) || id === store.view.group);
     if (order.length === 0) return Promise.resolve();
     const at = order.indexOf(store.view.of === "group" ? store.view.group : -1);
     const next = at < 0 ? (by > 0 ? 0 : order.length - 1) : Math.min(Math.max(at + by, 0), order.length - 1);
@@ -176,10 +177,9 @@ export class Queue extends HTMLElement {
 
   /** The next group that something is to be done about. */
   next() {
-    const order = this.order;
-    const at = order.indexOf(store.view.group);
-    const later = [...order.slice(at + 1), ...order.slice(0, Math.max(at, 0))];
-    const next = later.find((id) => todo(/** @type {Group} */ (store.groups.get(id))) > 0);
+    const at = store.order.indexOf(store.view.group);
+    const later = [...store.order.slice(at + 1), ...store.order.slice(0, Math.max(at, 0))].map((id) => store.groups.get(id));
+    const next = later.find((group) => group !== undefined && todo(group) > 0)?.id;
     if (next === undefined) {
       announce("Every group is settled");
       store.note({ kind: "done", text: "Every group is settled." });

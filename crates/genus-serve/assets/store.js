@@ -430,27 +430,32 @@ class Store extends EventTarget {
     if (entry.kind !== "add") this.tell("heard", entry);
   }
 
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  #timer = undefined;
+  #willLook = false;
+  #isLooking = false;
+  #isDue = false;
   #took = 0;
 
-  /** Looks once for everything that is told within a moment. */
+  /** Looks once for everything that is told within a moment, and spends a small part of the time on it. */
   #lookSoon() {
-    this.#timer ??= setTimeout(async () => {
+    if (this.#isLooking) this.#isDue = true;
+    if (this.#willLook || this.#isLooking) return;
+    this.#willLook = true;
+    setTimeout(async () => {
+      this.#willLook = false;
+      this.#isLooking = true;
       const start = performance.now();
       try {
         await Promise.all([this.readStatus(), this.readGroups()]);
         await this.#lookForNews();
       } finally {
         this.#took = performance.now() - start;
-        this.#timer = undefined;
+        this.#isLooking = false;
       }
-      if (this.#due) { this.#due = false; this.#lookSoon(); }
+      if (!this.#isDue) return;
+      this.#isDue = false;
+      this.#lookSoon();
     }, Math.max(150, 4 * this.#took));
-    if (this.#took > 0) this.#due = true;
   }
-
-  #due = false;
 
   /** What is different by now in what is looked at. What is on the screen stays where it is until the hand asks for it. */
   async #lookForNews() {
