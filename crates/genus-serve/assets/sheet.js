@@ -564,10 +564,12 @@ export class SheetView extends HTMLElement {
     if (cut.hidden) return;
     slider.max = String(sheet.length);
     if (!this.lineSet) {
-      this.line = sheet.length;
-      for (let row = 0; row < sheet.length; row++) {
-        if (sure(sheet, row) < DOUBT) { this.line = row; break; }
-      }
+      const before = (/** @type {number} */ share) => {
+        for (let row = 0; row < sheet.length; row++) if (sure(sheet, row) < share) return row;
+        return sheet.length;
+      };
+      // Where everything is in doubt, a line before all of it would say nothing.
+      this.line = before(DOUBT) || before(DOUBT / 2) || sheet.length;
     }
     this.line = Math.min(this.line, sheet.length);
     slider.value = String(this.line);

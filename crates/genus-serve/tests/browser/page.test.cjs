@@ -78,9 +78,9 @@ function freePort() {
 }
 
 /** Waits until something is so. */
-async function until(what, check) {
+async function until(what, check, tries = 300) {
   let last;
-  for (let tries = 0; tries < Number(process.env.TRIES ?? 300); tries++) {
+  for (let left = tries; left > 0; left--) {
     last = await check();
     if (last) return last;
     await new Promise((go) => setTimeout(go, 50));
@@ -102,6 +102,14 @@ async function opened(context, service, hash = "") {
   page.on("pageerror", (error) => page.sins.push(`exception: ${error.stack ?? error}`));
   page.on("request", (request) => { if (!request.url().startsWith(service.base) && !/^(data|blob):/.test(request.url())) page.sins.push(`request: ${request.url()}`); });
   page.on("dialog", (dialog) => { page.sins.push(`dialog: ${dialog.message()}`); void dialog.dismiss(); });
+  await routed(page);
+  await page.goto(service.base + hash);
+  await page.locator("body[data-ready]").waitFor({ state: "attached" });
+  return page;
+}
+
+/** Modules as they are written, where that is wanted. */
+async function routed(page) {
   if (assets) {
     await page.route("**/page/*", (route) => {
       const name = path.basename(new URL(route.request().url()).pathname);
@@ -109,8 +117,6 @@ async function opened(context, service, hash = "") {
       return file ? route.fulfill({ path: file, contentType: name.endsWith(".css") ? "text/css" : "text/javascript" }) : route.continue();
     });
   }
-  await page.goto(service.base + hash);
-  await page.locator("body[data-ready]").waitFor({ state: "attached" });
   return page;
 }
 
@@ -432,7 +438,7 @@ const TESTS = {
     await page.keyboard.press("p");
     const field = page.locator("genus-map .field");
     await field.waitFor();
-    await until("the points", () => page.evaluate(() => document.querySelector("genus-map").points?.drawnAt !== null && document.querySelector("genus-map").points?.sheet !== null));
+    await until("the points", () => page.evaluate(() => document.querySelector("genus-map").points?.sheet != null && document.querySelector("genus-map").points.drawnAt !== null));
     const { points, box } = await page.evaluate(() => {
       const { points } = document.querySelector("genus-map");
       return { points: points.ids.map((id, at) => ({ id, spot: points.at(points.x[at], points.y[at]) })), box: points.base.getBoundingClientRect().toJSON() };
@@ -820,7 +826,7 @@ async function many(browser, count) {
   try {
     const context = await browser.newContext({ viewport: DESK });
     for (const hash of ["", "#groups?items=all"]) {
-      const page = await context.newPage();
+      const page = await routed(await context.newPage());
       const begin = Date.now();
       await page.goto(service.base + hash);
       await page.locator("genus-sheet .tile").first().waitFor();
@@ -835,16 +841,16 @@ async function many(browser, count) {
       }
       await page.close();
     }
-    const page = await context.newPage();
+    const page = await routed(await context.newPage());
     let begin = Date.now();
     await page.goto(`${service.base}#map`);
-    await until("the map", () => page.evaluate(() => document.querySelector("genus-map").points?.sheet !== null && document.querySelector("genus-map").points?.drawnAt != null));
+    await until("the map", () => page.evaluate(() => document.querySelector("genus-map").points?.sheet != null && document.querySelector("genus-map").points.drawnAt !== null), 6000);
     console.log(`the map was laid out in ${Date.now() - begin} ms`);
     await page.close();
-    const again = await context.newPage();
+    const again = await routed(await context.newPage());
     begin = Date.now();
     await again.goto(`${service.base}#map`);
-    await until("the map", () => again.evaluate(() => document.querySelector("genus-map").points?.sheet !== null && document.querySelector("genus-map").points?.drawnAt != null));
+    await until("the map", () => again.evaluate(() => document.querySelector("genus-map").points?.sheet != null && document.querySelector("genus-map").points.drawnAt !== null));
     console.log(`the map opened again in ${Date.now() - begin} ms`);
     console.log(`  moving: ${await frames(again, "moving", 6)}`);
     console.log(`  a redraw takes ${await again.evaluate(() => {
