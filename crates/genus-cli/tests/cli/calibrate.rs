@@ -448,7 +448,8 @@ fn what_is_said_of_what_was_known() {
         let stderr = first(arguments);
         assert!(stderr.contains(said), "{arguments}: no {said:?} in\n{stderr}");
         assert!(stderr.lines().next().unwrap().contains(" unsure ("), "{stderr}");
-        let hint = stderr.contains("More examples, or base classes (genus calibrate), would make the result more certain.");
+        let hint =
+            stderr.contains("More examples, or base classes (genus calibrate), would make the result more certain.");
         assert_eq!(hint, said.contains("prior"), "{stderr}");
     }
     let stderr = first("--support support.csv -m shc");
