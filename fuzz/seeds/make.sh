@@ -80,7 +80,7 @@ if [ -n "$genus" ]; then
     folder=$(mktemp -d)
     trap 'rm -r "$folder"' EXIT
     {
-        echo id,label,a,b,c
+        echo id,label,f0,f1,f2
         for class in 1 2 3 4 5 6 7 8 9; do for at in 1 2 3 4; do echo "$class-$at,c$class,$class,$at,$((9 - class))"; done; done
     } > "$folder/base.csv"
     sed '2,$s/,c[0-9]*,/,,/' "$folder/base.csv" > "$folder/pile.csv"

@@ -91,11 +91,11 @@ const REPORT: &str = "Report (DIR/report.html, with --out)";
 #[derive(Debug, clap::Args)]
 struct ReportColumnArgs {
     /// Do not write a report
-    #[arg(long, help_heading = REPORT, requires = "out", conflicts_with_all = ["truth", "text"])]
+    #[arg(long, help_heading = REPORT, requires = "out", conflicts_with = "text")]
     no_report: bool,
     /// The true labels: a table with the columns id and truth (or label), or a column of the pile; for a folder of images with
-    /// one folder per class, label. The report then shows the accuracy
-    #[arg(long, value_name = "FILE|COLUMN", help_heading = REPORT, requires = "out")]
+    /// one folder per class, label. The accuracy is then printed, and shown in the report
+    #[arg(long, value_name = "FILE|COLUMN", help_heading = REPORT)]
     truth: Option<String>,
     /// The texts of the items: a table with the columns id and text, or a column of the pile
     #[arg(long, value_name = "FILE|COLUMN", help_heading = REPORT, requires = "out")]
@@ -106,8 +106,9 @@ pub(crate) struct DiscoverCommand {
     inputs: Inputs,
     options: DiscoverOptions,
     target: OutputTarget,
-    /// What the report shows, where there is to be one.
-    report: Option<ReportColumns>,
+    /// Whether a report is wanted, and what it shows; the truth is for the terminal, too.
+    report: bool,
+    columns: ReportColumns,
 }
 
 /// What a report shows beside what was found.
@@ -155,15 +156,17 @@ impl Arguments for DiscoverArgs {
             images: self.images.options(),
             tables: self.tables.options(),
         };
-        let report = (!self.report.no_report).then_some(ReportColumns {
+        let report = !self.report.no_report;
+        let columns = ReportColumns {
             truth: self.report.truth,
             text: self.report.text,
-        });
+        };
         Ok(DiscoverCommand {
             inputs,
             options,
             target: self.output.target(self.next),
             report,
+            columns,
         })
     }
 
@@ -175,16 +178,21 @@ impl Arguments for DiscoverArgs {
             options,
             target,
             report,
+            columns: ReportColumns { truth, text },
         } = discover;
         let mut output = target.open(inputs.pile().path())?;
-        let page = match report.filter(|_| output.folder().is_some()) {
-            Some(ReportColumns { truth, text }) => {
-                Some(Page::new(&inputs, &options.tables, truth.as_deref(), text.as_deref())?)
-            }
-            None => None,
+        let is_written = report && output.folder().is_some();
+        let page = match is_written || truth.is_some() {
+            true => Some(Page::new(&inputs, &options.tables, truth.as_deref(), text.as_deref())?),
+            false => None,
         };
         let outcome = genus::discover_into(inputs, &options, &mut output, &progress)?;
-        let saved = outcome.save(output, page.as_ref(), &progress)?;
+        // What is wrong with the truth is said before anything appears.
+        let judged = match &page {
+            Some(page) if !is_written => outcome.judge(page)?,
+            _ => None,
+        };
+        let saved = outcome.save(output, page.as_ref().filter(|_| is_written), &progress)?;
         drop(progress);
         record::items(&outcome.taxonomy, &outcome.counts);
         record::time("reading", outcome.timings.reading);
@@ -202,7 +210,7 @@ impl Arguments for DiscoverArgs {
             if source == Some(LearntFrom::Prior) {
                 say!("More examples, or base classes (genus calibrate), would make the result more certain.");
             }
-            if let Some(truth) = &saved.truth {
+            if let Some(truth) = judged.as_ref().or(saved.truth.as_ref()) {
                 say!("{}", summary::truth(truth));
             }
         }

@@ -1,15 +1,17 @@
 //! `genus encoders`: what can make features of images.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use genus::text::thousands;
-use genus::{CacheChoice, ImageOptions};
-use genus_vision::{Encoder, EncoderSpec, Hub, MODELS, Model, Precision, WeightsHome};
+use genus::{CacheChoice, ImageOptions, OnnxInfo, is_onnx};
+use genus_vision::{
+    Encoder, EncoderSpec, Hub, MODELS, Model, OnnxError, OnnxLength, OnnxSettings, OnnxValue, Precision, WeightsHome,
+};
 use serde::Serialize;
 
 use crate::args::Arguments;
-use crate::failure::Failure;
+use crate::failure::{Failure, printable};
 use crate::progress::Bar;
 use crate::say::{Terminal, print};
 use crate::summary;
@@ -216,7 +218,70 @@ fn table(listed: &[ListedEncoder]) -> String {
     text + "\n"
 }
 
+/// What a file of ONNX says, what the settings beside it say, and what is missing.
+fn onnx_info(model: &Path) -> Result<(), Failure> {
+    let info = OnnxInfo::of(model)?;
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let settings = OnnxSettings::path(model);
+    let mut text = format!("{}: a network in a file of ONNX, for ONNX Runtime\n", name(model));
+    let mut missing = Vec::new();
+    text += &format!("parameters    {}\n", thousands(info.model.parameters));
+    for (what, values) in [("input ", &info.model.inputs), ("output", &info.model.outputs)] {
+        for value in values {
+            text += &format!("{what}        {value}\n");
+        }
+    }
+    for file in &info.model.weights_in {
+        text += &format!("weights in    {}\n", file.display());
+        if !file.is_file() {
+            missing.push(format!("{}, which has weights of it", file.display()));
+        }
+    }
+    match &info.settings {
+        Ok(found) => {
+            text += &format!("settings      {}\n", settings.display());
+            text += &format!("transform     {}\n", found.transform);
+            let first = |values: &[OnnxValue]| values.first().map_or_else(String::new, |value| value.name.clone());
+            let input = found.input.clone().unwrap_or_else(|| first(&info.model.inputs));
+            let output = found.output.clone().unwrap_or_else(|| first(&info.model.outputs));
+            text += &format!("takes         {input} gives {output}, pooling {}\n", found.pooling);
+        }
+        Err(OnnxError::NoSettings { .. }) => {
+            let side = info.model.inputs.first().and_then(|input| match input.shape[..] {
+                [_, _, OnnxLength::Fixed(height), OnnxLength::Fixed(width)] if height == width => Some(height),
+                _ => None,
+            });
+            missing.push(format!(
+                "{}, which says what images it takes; write into it for example\n  size = {}\n  mean = [0.485, 0.456, 0.406]\n  \
+                 std = [0.229, 0.224, 0.225]",
+                settings.display(),
+                side.unwrap_or(224),
+            ));
+        }
+        Err(error) => missing.push(format!("settings that can be used: {error}")),
+    }
+    match &info.trial {
+        None => {}
+        Some(Ok((features, fingerprint))) => {
+            text += &format!("features      {features}\n");
+            text += &format!("fingerprint   {fingerprint}\n");
+        }
+        Some(Err(error)) => missing.push(format!("a way to run it: {error}")),
+    }
+    for what in missing {
+        text += &format!("missing       {what}\n");
+    }
+    print(&printable(&text))
+}
+
 fn info(options: &ImageOptions, precision: Option<Precision>) -> Result<(), Failure> {
+    if is_onnx(options.encoder()) {
+        let model = Path::new(options.encoder());
+        return match options.weights.is_some() || precision.is_some() {
+            true => Err(genus::Error::OnnxIsWhole { model: model.into() }.into()),
+            false => onnx_info(model),
+        };
+    }
     let (spec, weights) = options.find()?;
     let model = spec.model;
     let mut text = format!("{}: {}\n", model.name, model.about);

@@ -271,15 +271,23 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// What is wrong, and what helps; a question needs no further mark.
+fn joined(problem: &str, way_out: &str) -> String {
+    match problem.ends_with('?') {
+        true => format!("{problem} {way_out}"),
+        false => format!("{problem}; {way_out}"),
+    }
+}
+
 impl From<MethodError> for Failure {
     fn from(error: MethodError) -> Self {
-        Failure::Usage(format!("{error}; `genus methods` shows all of them"))
+        Failure::Usage(joined(&error.to_string(), "`genus methods` shows all of them"))
     }
 }
 
 impl From<SpecError> for Failure {
     fn from(error: SpecError) -> Self {
-        Failure::Usage(format!("{error}; `genus encoders list` shows all of them"))
+        Failure::Usage(joined(&error.to_string(), "`genus encoders list` shows all of them"))
     }
 }
 
@@ -306,6 +314,7 @@ impl From<genus_collection::Error> for Failure {
             Error::File(error) => error.into(),
             Error::NoCollection { .. } => mended("; `genus init` makes one"),
             Error::Exists { .. } => mended("; `genus add` adds items to it"),
+            Error::FileOutside { .. } => mended(". Allow such files with --allow-outside"),
             Error::Damaged { ref path, .. } => {
                 let folder = path.parent().unwrap_or(path);
                 let way_out = format!(
@@ -374,6 +383,7 @@ impl From<Error> for Failure {
             Error::Folder { purpose, .. } => mended(match purpose {
                 Purpose::Results => "; choose another with --out",
                 Purpose::Growth => "; choose another with --grow",
+                Purpose::Collection => "; choose another for the collection",
             }),
             Error::ExportNeedsFolder { export } => Failure::Usage(format!(
                 "--export {export} needs {}",

@@ -1,5 +1,6 @@
 //! Progress on standard error: a bar only when that is a terminal, and lines that stay.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -102,14 +103,26 @@ impl Progress for Bar {
             }
             Note::Unsupported(formats) => {
                 record::unsupported(formats);
+                // However they are spelt, as in .HEIC and .heic.
+                let mut by_format: BTreeMap<String, Vec<(&str, u64)>> = BTreeMap::new();
                 for (ending, &count) in *formats {
-                    let ending = printable(ending);
-                    self.say_always(&format!(
-                        "{} .{ending} {} skipped: convert {} with magick mogrify -format jpg *.{ending} (ImageMagick)",
+                    by_format
+                        .entry(ending.to_lowercase())
+                        .or_default()
+                        .push((ending, count));
+                }
+                for mut spellings in by_format.into_values() {
+                    spellings.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+                    let count = spellings.iter().map(|&(_, count)| count).sum();
+                    let globs: Vec<String> = spellings.iter().map(|(ending, _)| format!("*.{ending}")).collect();
+                    self.say_always(&printable(&format!(
+                        "{} .{} {} skipped: convert {} with magick mogrify -format jpg {} (ImageMagick)",
                         thousands(count),
+                        spellings[0].0,
                         plural(count, "file was", "files were"),
                         plural(count, "it", "them"),
-                    ));
+                        globs.join(" "),
+                    )));
                 }
             }
             &Note::DoubtfulExamples { images } => self.say(&format!(
@@ -117,6 +130,32 @@ impl Progress for Bar {
                 thousands(images),
                 plural(images, "image in unsure/ was", "images in unsure/ were")
             )),
+            Note::EmptyClasses { examples, classes } => {
+                let names: Vec<&str> = classes.iter().take(NAMED).map(String::as_str).collect();
+                let more = match classes.len().saturating_sub(NAMED) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let count = classes.len() as u64;
+                self.say_always(&printable(&format!(
+                    "{}: {} {} no image of a format that can be read, and {} no known {}: {}{more}",
+                    examples.display(),
+                    thousands(count),
+                    plural(count, "folder has", "folders have"),
+                    plural(count, "is", "are"),
+                    plural(count, "class", "classes"),
+                    names.join(", "),
+                )));
+            }
+            &Note::ClassOfFolders {
+                examples,
+                class,
+                folders,
+            } => self.say_always(&printable(&format!(
+                "{0}: all examples are of one class, {class}; if the {folders} folders in it are the classes, name {1}",
+                examples.display(),
+                examples.join(class).display(),
+            ))),
             Note::ColumnsLeftOut { table, columns } => {
                 let names: Vec<&str> = columns.iter().take(NAMED).map(String::as_str).collect();
                 let more = match columns.len().saturating_sub(NAMED) {

@@ -1,6 +1,7 @@
 //! `genus serve` and `genus token`: a collection as a service, and who may use it.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -10,6 +11,7 @@ use genus_collection::{Role, Tokens};
 use genus_serve::{Options, ServeError, Stop};
 
 use crate::args::Arguments;
+use crate::args::shared::ranged;
 use crate::failure::Failure;
 use crate::say::{self, Terminal};
 
@@ -37,8 +39,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "NAME")]
     author: Option<String>,
     /// Maximum number of requests per second and client
-    #[arg(long, default_value_t = 20_000, value_name = "N")]
-    rate: u32,
+    #[arg(long, value_parser = ranged::<NonZeroU32>("rate"), default_value = "20000", value_name = "N")]
+    rate: NonZeroU32,
 }
 
 /// Create, list and revoke the access tokens of a collection
@@ -107,7 +109,7 @@ impl Arguments for ServeArgs {
         let mut options = Options::new(&self.folder, self.address);
         options.hosts = self.host;
         options.author = self.author.unwrap_or_else(crate::collection::user);
-        options.limits.rate = self.rate.max(1);
+        options.limits.rate = self.rate.get();
         Ok(options)
     }
 

@@ -59,11 +59,7 @@ impl Collection {
         if path.is_dir() {
             return self.corrections_of_folder(path);
         }
-        let size = std::fs::metadata(path).map_err(|e| wrong(e.to_string()))?.len();
-        if size > LARGEST {
-            return Err(wrong(format!("it has {size} bytes, and {LARGEST} are the most")));
-        }
-        let bytes = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
+        let bytes = genus_files::read_named(path, LARGEST).map_err(|e| wrong(e.to_string()))?;
         let text = decoded(&bytes);
         let words = match text.trim_start().chars().next() {
             Some('[' | '{') => json_words(&text).map_err(wrong)?,

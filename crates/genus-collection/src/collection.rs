@@ -202,7 +202,7 @@ impl Collection {
     /// Makes an empty collection in a folder, which is made if need be. `author` is who the log says it was.
     pub fn create(folder: impl AsRef<Path>, author: &str) -> Result<Self, Error> {
         let folder = folder.as_ref();
-        let made = genus::Folder::create(folder, genus::Purpose::Results)?;
+        let made = genus::Folder::create(folder, genus::Purpose::Collection)?;
         let lock = FolderLock::take(folder)?;
         let store = Store::create(folder)?;
         store.transaction(|store| {

@@ -111,6 +111,17 @@ pub enum Error {
         /// The collection's.
         dim: usize,
     },
+    /// The name of an item that came without a file leads out of the current folder.
+    #[error(
+        "the item \"{item}\" names {}, which is not below the current folder; whoever added it may have chosen that",
+        path.display()
+    )]
+    FileOutside {
+        /// The item.
+        item: String,
+        /// Where its name leads.
+        path: PathBuf,
+    },
     /// There is nothing to sort.
     #[error("there is nothing in the collection to sort; add items first")]
     Nothing,

@@ -29,6 +29,8 @@ pub struct ExportOptions {
     pub sort_into: Option<PathBuf>,
     /// Whether sorted files are links or copies.
     pub link: LinkKind,
+    /// Whether the names of items without a file may refer to files outside of the current folder.
+    pub allow_outside: bool,
     /// The programs to write files for.
     pub exports: Vec<Export>,
 }
@@ -86,7 +88,7 @@ impl Collection {
                 true => {
                     let encoder = store.meta("encoder")?;
                     let path = folder.join("features.parquet");
-                    Some(FeatureWriter::create(&path, dim, encoder.as_deref(), true)?)
+                    Some(FeatureWriter::create_own(&path, dim, encoder.as_deref(), true)?)
                 }
                 false => None,
             };
@@ -106,10 +108,9 @@ impl Collection {
                     features.write(std::slice::from_ref(&row.id), &[label], values)?;
                 }
                 if wants_files && !row.category.is_empty() {
-                    let path = item.path.clone().unwrap_or_else(|| PathBuf::from(&item.name));
-                    match path.is_file() {
-                        true => files.push(SortedItem { path, ..row }),
-                        false => outcome.without_file += 1,
+                    match file_of(item, options.allow_outside)? {
+                        Some(path) => files.push(SortedItem { path, ..row }),
+                        None => outcome.without_file += 1,
                     }
                 }
                 Ok(())
@@ -256,7 +257,7 @@ impl Collection {
                 None => {
                     let encoder = store.meta("encoder").ok().flatten();
                     let path = folder.join("features.parquet");
-                    writer.insert(FeatureWriter::create(&path, row.len(), encoder.as_deref(), true)?)
+                    writer.insert(FeatureWriter::create_own(&path, row.len(), encoder.as_deref(), true)?)
                 }
             };
             let label = (item.is_in_group() && !category.is_empty()).then_some(category);
@@ -276,6 +277,28 @@ impl Collection {
         whole_file(&folder.join("items.csv"), &bytes)?;
         made.keep();
         Ok(outcome)
+    }
+}
+
+/// The file of an item, if it is there: where it was seen or, of an item that came without one, what its name says. Names come from
+/// tables and over the network, so they lead out of the current folder only where that is allowed.
+fn file_of(item: &ItemInfo, allow_outside: bool) -> Result<Option<PathBuf>, Error> {
+    if let Some(path) = &item.path {
+        return Ok(path.is_file().then(|| path.clone()));
+    }
+    let path = PathBuf::from(&item.name);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let here = Path::new(".").canonicalize();
+    // Where it leads in the end.
+    let is_inside = here.is_ok_and(|here| path.canonicalize().is_ok_and(|end| end.starts_with(here)));
+    match is_inside || allow_outside {
+        true => Ok(Some(path)),
+        false => Err(Error::FileOutside {
+            item: item.name.clone(),
+            path,
+        }),
     }
 }
 

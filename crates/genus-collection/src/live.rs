@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use genus::{ImageOptions, LiveEncoder, Progress};
 use genus_core::{Features, Stream};
 use genus_data::same_encoder;
+use genus_files::{AtomicFile, create_own_folder};
 use serde_json::json;
 
 use crate::add::{AddOutcome, IncomingItem, REVIEWED, key_of_bytes, key_of_row, rounded, take_block};
@@ -132,15 +133,18 @@ impl Collection {
         let text = key
             .iter()
             .fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
-        let uploads = folder.join(UPLOADS).join(&text[..2]);
-        std::fs::create_dir_all(&uploads).map_err(|source| Error::Io {
-            path: uploads.clone(),
-            source,
-        })?;
-        let path = uploads.join(format!("{text}.{ending}"));
+        let mut place = folder.to_owned();
+        for part in [UPLOADS, &text[..2]] {
+            place.push(part);
+            create_own_folder(&place).map_err(|source| Error::Io {
+                path: place.clone(),
+                source,
+            })?;
+        }
+        let path = place.join(format!("{text}.{ending}"));
         let path = std::path::absolute(&path).unwrap_or(path);
-        if !path.exists() {
-            let mut file = genus_files::AtomicFile::create(&path)?;
+        if !std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
+            let mut file = AtomicFile::create_own(&path)?;
             file.append(bytes)?;
             file.commit()?;
         }

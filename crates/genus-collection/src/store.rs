@@ -240,31 +240,65 @@ pub(crate) enum Which<'a> {
 
 type Result<T> = std::result::Result<T, Error>;
 
+/// Fails for a link in the place of the database, which may lead anywhere. SQLite itself follows none of the files beside it.
+fn refuse_link(path: &Path) -> Result<()> {
+    match std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
+        true => Err(Error::Database {
+            path: path.to_owned(),
+            problem: "it is a link, which is not followed here".to_owned(),
+        }),
+        false => Ok(()),
+    }
+}
+
 impl Store {
-    /// Makes the database of a new collection, in a folder that is there.
+    /// Makes the database of a new collection, in a folder that is there. One in which nothing has happened is taken as it is, so
+    /// that making it can be gone on with where it was interrupted.
     pub(crate) fn create(folder: &Path) -> Result<Self> {
         let path = folder.join(FILE);
-        if path.exists() {
-            return Err(Error::Exists {
-                path: folder.to_owned(),
-            });
+        refuse_link(&path)?;
+        let exists = || Error::Exists {
+            path: folder.to_owned(),
+        };
+        if std::fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
+            return Err(exists());
         }
+        let was_there = path.exists();
         let store = Self::connect(
             path,
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
             true,
         )?;
+        let version = match was_there {
+            true => store.version_of_empty().ok().flatten().ok_or_else(exists)?,
+            false => 0,
+        };
         store.run(&format!(
             "PRAGMA page_size = {PAGE}; PRAGMA application_id = {APPLICATION}"
         ))?;
         store.prepare_to_write()?;
-        store.migrate(0)?;
+        store.migrate(version)?;
         Ok(store)
+    }
+
+    /// The version of a database of ours in which nothing has happened; `None` for any other.
+    fn version_of_empty(&self) -> Result<Option<i64>> {
+        let (application, version) = self.version()?;
+        let count = |text: &str| self.sql(self.db.query_row(text, [], |row| row.get::<_, i64>(0)));
+        let is_empty = match (application, version) {
+            (0 | APPLICATION, 0) => count("SELECT count(*) FROM sqlite_master")? == 0,
+            // Making one may have been interrupted between its versions.
+            (APPLICATION, 1) => count("SELECT count(*) FROM log")? == 0,
+            (APPLICATION, VERSION) => count("SELECT (SELECT count(*) FROM log) + (SELECT count(*) FROM token)")? == 0,
+            _ => false,
+        };
+        Ok(is_empty.then_some(version))
     }
 
     /// Opens a database; one that is only read may be on a medium that cannot be written.
     pub(crate) fn open(folder: &Path, writes: bool) -> Result<Self> {
         let path = folder.join(FILE);
+        refuse_link(&path)?;
         if !path.is_file() {
             return Err(Error::NoCollection {
                 path: folder.to_owned(),

@@ -51,6 +51,8 @@ pub struct ImageList {
     pub skipped: Vec<(PathBuf, String)>,
     /// Pictures of formats that cannot be read.
     pub unsupported: Vec<PathBuf>,
+    /// Folders of classes, by the names of the classes, in which there is no image.
+    pub empty_classes: Vec<String>,
 }
 
 impl ImageList {
@@ -134,7 +136,7 @@ fn walk_counting_texts(root: &Path) -> Result<(ImageList, u64), DataError> {
     };
     let (mut list, mut texts) = (ImageList::default(), 0);
     let first = FolderWalk::open(root, &mut list.skipped).map_err(failed)?;
-    let mut ids = HashSet::new();
+    let (mut ids, mut classes) = (HashSet::new(), Vec::new());
     // The folders from the root down to where the walk is.
     let mut branch = vec![first];
     while let Some(folder) = branch.last_mut() {
@@ -161,7 +163,12 @@ fn walk_counting_texts(root: &Path) -> Result<(ImageList, u64), DataError> {
                     let reason = "the link leads back to a folder that it is in".to_owned();
                     list.skipped.push((entry, reason));
                 }
-                Ok(below) => branch.push(below),
+                Ok(below) => {
+                    if branch.len() == 1 {
+                        classes.push(readable(entry.file_name().unwrap_or_default()));
+                    }
+                    branch.push(below);
+                }
                 // What cannot be looked at for want of file handles is not to be left out.
                 Err(source) if is_shortage(&source) => return Err(DataError::Read { path: entry, source }),
                 Err(e) => list.skipped.push((entry, e.to_string())),
@@ -179,6 +186,9 @@ fn walk_counting_texts(root: &Path) -> Result<(ImageList, u64), DataError> {
             }
         }
     }
+    let seen: HashSet<&str> = list.items.iter().filter_map(|item| item.label.as_deref()).collect();
+    classes.retain(|class| class != UNSURE && !seen.contains(class.as_str()));
+    list.empty_classes = classes;
     Ok((list, texts))
 }
 

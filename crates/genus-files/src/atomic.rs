@@ -90,22 +90,42 @@ pub fn is_at(file: &File, path: &Path) -> bool {
 /// Opens a file of a folder that is ours; a link is refused, as it may lead anywhere.
 pub fn open_own(options: &mut OpenOptions, path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
-    let is_link = || fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
-    let refused = || {
-        io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "it is a link, which is not followed here; remove it",
-        )
-    };
+    let is_link = || is_link(path);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(options, libc::O_NOFOLLOW);
     // Elsewhere nothing keeps the system from following it but a look beforehand.
     #[cfg(not(unix))]
     if is_link() {
-        return Err(refused());
+        return Err(link_refused());
     }
     // The system's words speak of too many links.
-    options.open(path).map_err(|e| if is_link() { refused() } else { e })
+    options
+        .open(path)
+        .map_err(|e| if is_link() { link_refused() } else { e })
+}
+
+/// Makes a folder in one that is ours, unless it is there; a link is refused, as it may lead anywhere.
+pub fn create_own_folder(path: impl AsRef<Path>) -> io::Result<()> {
+    let path = path.as_ref();
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match is_link(path) {
+            true => Err(link_refused()),
+            false if path.is_dir() => Ok(()),
+            false => Err(io::ErrorKind::NotADirectory.into()),
+        },
+        made => made,
+    }
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
+}
+
+fn link_refused() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "it is a link, which is not followed here; remove it",
+    )
 }
 
 /// Brings the names in a folder onto the disk.

@@ -30,7 +30,8 @@ mod scratch;
 mod whole;
 
 pub use atomic::{
-    AtomicFile, DiscardGuard, discard_later, discard_unfinished, folder_of, is_at, open_own, rename, sync_folder,
+    AtomicFile, DiscardGuard, create_own_folder, discard_later, discard_unfinished, folder_of, is_at, open_own, rename,
+    sync_folder,
 };
 pub use error::{FileError, FormatError};
 pub use lock::FolderLock;

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::calibrations::Calibrations;
 use crate::contender::{BenchMethod, Contender};
+use crate::machine::Machine;
 use crate::piles::{PileKind, PileSettings, in_bursts};
 use crate::report::{BenchReport, Run, Settings};
 use crate::streams::StreamSettings;
@@ -280,6 +281,8 @@ impl Bench {
         if let Experiment::Stream(settings) = experiment {
             return self.run_streams(data, experiment, *settings, progress);
         }
+        // Before the work, which would be lost with it.
+        let machine = Machine::this()?;
         let mut notes = Vec::new();
         let series = self.series(data, experiment, &mut notes)?;
         let methods: BTreeMap<String, &BenchMethod> = series
@@ -301,7 +304,7 @@ impl Bench {
         for series in &series {
             runs.extend(self.run_series(data, experiment, series, &contenders, progress, &mut notes)?);
         }
-        let settings = Settings::new(self, data, experiment);
+        let settings = Settings::new(self, data, experiment, machine);
         Ok(BenchReport::new(settings, runs, notes))
     }
 

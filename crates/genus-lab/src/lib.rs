@@ -91,6 +91,9 @@ pub enum LabError {
     /// A file cannot be written.
     #[error(transparent)]
     File(#[from] genus_files::FileError),
+    /// What the machine is cannot be read.
+    #[error("cannot learn what machine this is: {0}")]
+    Machine(#[source] std::io::Error),
     /// Images cannot become features, or a training cannot be used.
     #[error(transparent)]
     Pipeline(Box<genus::Error>),

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use crate::calibrations::Calibrations;
 use crate::contender::Contender;
 use crate::experiment::Series;
+use crate::machine::Machine;
 use crate::report::{BenchReport, Run, Settings};
 use crate::trial::{EpisodeTrial, MethodOutcome, QueryMode, judge_clusters};
 use crate::{Bench, Dataset, Experiment, LabError};
@@ -60,6 +61,7 @@ impl Bench {
         settings: StreamSettings,
         progress: &dyn Progress,
     ) -> Result<BenchReport, LabError> {
+        let machine = Machine::this()?;
         let mut notes = Vec::new();
         let methods = self.methods_for(data, experiment, &mut notes);
         let mut calibrations = Calibrations::new(data, self, progress);
@@ -134,7 +136,11 @@ impl Bench {
             }
         }
         notes.extend(end(&runs));
-        Ok(BenchReport::new(Settings::new(self, data, experiment), runs, notes))
+        Ok(BenchReport::new(
+            Settings::new(self, data, experiment, machine),
+            runs,
+            notes,
+        ))
     }
 
     /// A pile whose queries come in the order of a number.

@@ -35,6 +35,7 @@ const MAPS: u64 = 4;
 pub struct Study {
     folder: PathBuf,
     bench: Bench,
+    machine: Machine,
     sections: Vec<Section>,
     skipped: Vec<(String, String)>,
     run: usize,
@@ -59,15 +60,16 @@ struct StoredReport {
 
 impl Study {
     /// Opens a folder of results; `bench` has the number of episodes, the seed, and methods to use instead of the paper's.
-    pub fn new(folder: impl Into<PathBuf>, bench: Bench) -> Self {
-        Self {
+    pub fn new(folder: impl Into<PathBuf>, bench: Bench) -> Result<Self, LabError> {
+        Ok(Self {
             folder: folder.into(),
             bench,
+            machine: Machine::this()?,
             sections: Vec::new(),
             skipped: Vec::new(),
             run: 0,
             reused: 0,
-        }
+        })
     }
 
     /// How many reports were made, and how many were there already.
@@ -261,7 +263,7 @@ impl Study {
                 self.bench.episodes, self.bench.seed
             ),
             command: command.to_owned(),
-            machine: Machine::this(),
+            machine: self.machine.clone(),
         }
         .html(&sections)
     }
@@ -273,7 +275,7 @@ impl Study {
             architecture,
             processor,
             threads,
-        } = Machine::this();
+        } = &self.machine;
         let mut text = format!(
             "# Results\n\nGenus {}, {} episodes, seed {}; {system} {architecture}, {}, {threads} threads. Every table is also JSON with \
              the figures of every episode.\n",

@@ -192,7 +192,11 @@ fn hostile_names_stay_text() {
         run.parameters.insert(HOSTILE.to_owned(), HOSTILE.to_owned());
     }
     let figures = bench().plot(&data, Projection::Pca, &Silent).unwrap();
-    for html in [report.page(HOSTILE), figures_page(HOSTILE, HOSTILE, HOSTILE, &figures)] {
+    let machine = report.settings.machine.clone();
+    for html in [
+        report.page(HOSTILE),
+        figures_page(HOSTILE, HOSTILE, HOSTILE, &figures, machine),
+    ] {
         assert!(!html.contains("<img") && !html.contains("alert('1')"));
         checked(&html, |page| {
             let title = &texts(page.root(), "h1")[0];
@@ -213,7 +217,7 @@ fn a_study_is_one_page_with_a_list_of_its_parts() {
         short_classes: genus_core::episode::ShortClasses::Skip,
         ..bench()
     };
-    let mut study = Study::new(folder.path(), quick);
+    let mut study = Study::new(folder.path(), quick).unwrap();
     study.skip(HOSTILE, "it is <not> there");
     study.data_set(&dataset("first"), "first", &Silent).unwrap();
     study.data_set(&dataset(HOSTILE), "second", &Silent).unwrap();

@@ -74,7 +74,7 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 /// Runs a whole study; how many reports it made and how many it found.
 fn study(folder: &Path, data: &Dataset) -> Result<(usize, usize), LabError> {
     let progress = &Silent;
-    let mut study = Study::new(folder, with_baselines());
+    let mut study = Study::new(folder, with_baselines()).unwrap();
     study.skip("ImageNet-100", "it is not there");
     study.data_set(data, "made-up", progress)?;
     let encoders = ["plain", "other: one"].map(|name| Experiment::Backbones { encoder: name.into() });
@@ -308,7 +308,7 @@ fn tails_and_outliers_are_drawn_and_kept_apart_in_a_folder() {
     };
     let folder = tempfile::tempdir().unwrap();
     let run = |bench: &Bench| {
-        let mut study = Study::new(folder.path(), bench.clone());
+        let mut study = Study::new(folder.path(), bench.clone()).unwrap();
         study.data_set(&data, "made-up", &Silent).unwrap();
         (study.counts(), study.skipped().to_vec())
     };

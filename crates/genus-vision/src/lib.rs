@@ -39,7 +39,6 @@ mod hub;
 mod image;
 mod network_encoder;
 mod networks;
-#[cfg(feature = "onnx")]
 mod onnx;
 mod runner;
 pub mod train;
@@ -55,5 +54,6 @@ pub use image::{Crop, Filter, ImageError, ImageSource, Limits, Rgb, Transform, d
 pub use network_encoder::NetworkEncoder;
 pub use networks::{Architecture, ArchitectureError, LiteKind, Positions, ResNetKind, VitShape};
 #[cfg(feature = "onnx")]
-pub use onnx::{OnnxEncoder, OnnxError};
+pub use onnx::OnnxEncoder;
+pub use onnx::{OnnxError, OnnxLength, OnnxModel, OnnxPooling, OnnxSettings, OnnxValue};
 pub use weights::{Tensor, Weights, WeightsError, WeightsSource, read_weights, read_weights_from, to_safetensors};

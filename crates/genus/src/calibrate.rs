@@ -244,9 +244,6 @@ impl CalibrationFile {
         })
     }
 
-<<<<<<< HEAD
-    /// The file, or its name in messages.
-=======
     /// One that is in no file.
     pub fn in_memory(calibration: Calibration, origin: CalibrationOrigin) -> Self {
         Self {
@@ -256,8 +253,7 @@ impl CalibrationFile {
         }
     }
 
-    /// The file, or what stands for it in messages.
->>>>>>> 62d2374 (Python: an estimator that keeps scikit-learn's contract, discover, embed, collections and bench over the library)
+    /// The file, or its name in messages.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -13,11 +13,7 @@ use genus_data::{
     CalibrationOrigin, DataError, EncoderRecord, ImageItem, Origin, SortedItem, Table, TableOptions, TaxonomyFolder,
     same_encoder,
 };
-<<<<<<< HEAD
-use genus_report::Provenance;
-=======
-use genus_report::{Made, Report};
->>>>>>> 62d2374 (Python: an estimator that keeps scikit-learn's contract, discover, embed, collections and bench over the library)
+use genus_report::{Provenance, Report, Truth};
 
 use crate::calibrate::{CalibrationFile, knowledge};
 use crate::counts::Counts;
@@ -104,9 +100,6 @@ pub struct DiscoverOptions {
     pub tables: TableOptions,
 }
 
-<<<<<<< HEAD
-/// The result of sorting a pile.
-=======
 impl DiscoverOptions {
     /// With more queries than this a subset is clustered and the rest assigned.
     pub(crate) fn at_once(&self) -> usize {
@@ -114,8 +107,7 @@ impl DiscoverOptions {
     }
 }
 
-/// What was found in a pile.
->>>>>>> 62d2374 (Python: an estimator that keeps scikit-learn's contract, discover, embed, collections and bench over the library)
+/// The result of sorting a pile.
 #[derive(Debug)]
 pub struct Outcome {
     /// The category of every item; empty after [`discover_into`], which passes them on.
@@ -317,6 +309,11 @@ impl Outcome {
             page.commit()?;
         }
         Ok(saved)
+    }
+
+    /// How right it is by the truth that a page was told of, if it was; for runs that write no page.
+    pub fn judge(&self, page: &Page) -> Result<Option<Truth>, Error> {
+        page.judge(&self.found())
     }
 
     fn found(&self) -> PageContents<'_> {
@@ -521,9 +518,6 @@ fn means_no_label(label: &str) -> bool {
     NO_LABEL.iter().any(|word| label.trim().eq_ignore_ascii_case(word))
 }
 
-<<<<<<< HEAD
-/// Reports which columns of a table were left out.
-=======
 /// Says where a label reads as if it said that there is none.
 pub(crate) fn note_odd_label(label: &str, examples: usize, progress: &dyn Progress) {
     if means_no_label(label) {
@@ -532,8 +526,7 @@ pub(crate) fn note_odd_label(label: &str, examples: usize, progress: &dyn Progre
     }
 }
 
-/// Says which columns of a table were left out.
->>>>>>> 62d2374 (Python: an estimator that keeps scikit-learn's contract, discover, embed, collections and bench over the library)
+/// Reports which columns of a table were left out.
 pub(crate) fn note_left_out(table: &Path, columns: &[String], progress: &dyn Progress) {
     if !columns.is_empty() {
         progress.note(&Note::ColumnsLeftOut { table, columns });

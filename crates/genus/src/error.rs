@@ -303,7 +303,6 @@ pub enum Error {
         model: PathBuf,
     },
     /// An ONNX file cannot be loaded.
-    #[cfg(feature = "onnx")]
     #[error(transparent)]
     Onnx(#[from] genus_vision::OnnxError),
     /// The encoder of a taxonomy is not where it was.
@@ -445,4 +444,6 @@ pub enum Purpose {
     Results,
     /// A taxonomy that has grown.
     Growth,
+    /// A collection.
+    Collection,
 }

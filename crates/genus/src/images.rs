@@ -1,18 +1,20 @@
 //! Images wherever features are taken: they are embedded on the way in, each once.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use genus_core::Features;
 use genus_data::{
-    EncoderRecord, FeatureCache, FeatureWriter, ImageList, Origin, TableFormat, TableOptions, TableReader,
+    EncoderRecord, FeatureCache, FeatureWriter, ImageItem, ImageList, Origin, TableFormat, TableOptions, TableReader,
     default_root, is_image_source, list_images, same_encoder,
 };
 use genus_files::ScratchFolder;
 use genus_vision::{
-    Augmentation, ContentHash, Embedding, Encoder, EncoderSpec, FeatureStore, Hub, ImageSource, Isa, Limits, MODELS,
-    Model, NoStore, Precision, Rgb, WeightsHome, WeightsSource, with_decoded,
+    Augmentation, ContentHash, Embedding, Encoder, EncoderSpec, FeatureStore, Fingerprint, Hub, ImageSource, Isa,
+    Limits, MODELS, Model, NoStore, OnnxError, OnnxModel, OnnxSettings, Precision, Rgb, WeightsHome, WeightsSource,
+    with_decoded,
 };
 
 use rayon::prelude::*;
@@ -329,6 +331,7 @@ impl<'a> Embedder<'a> {
                 let images = (all - list.items.len()) as u64;
                 self.progress.note(&Note::DoubtfulExamples { images });
             }
+            self.note_odd_classes(&path, &list);
         }
         if let Some(item) = list.items.iter().find(|item| needs_labels && item.label.is_none()) {
             return Err(Error::UnlabelledImage {
@@ -337,6 +340,32 @@ impl<'a> Embedder<'a> {
             });
         }
         self.embedded(&list, &path, None)
+    }
+
+    /// Says where folders of examples may not be meant as they are.
+    fn note_odd_classes(&self, examples: &Path, list: &ImageList) {
+        if !list.empty_classes.is_empty() {
+            let classes = &list.empty_classes;
+            self.progress.note(&Note::EmptyClasses { examples, classes });
+        }
+        let Some(class) = list.items.first().and_then(|item| item.label.as_deref()) else {
+            return;
+        };
+        let in_class = |item: &ImageItem| match item.id.split('/').collect::<Vec<_>>()[..] {
+            [first, folder, _, ..] if first == class => Some(folder.to_owned()),
+            _ => None,
+        };
+        let folders: Option<BTreeSet<String>> = list.items.iter().map(in_class).collect();
+        if let Some(folders) = folders
+            .map(|folders| folders.len() as u64)
+            .filter(|&folders| folders > 1)
+        {
+            self.progress.note(&Note::ClassOfFolders {
+                examples,
+                class,
+                folders,
+            });
+        }
     }
 
     /// The same if every item is read only once: a table on standard input is streamed.
@@ -523,8 +552,35 @@ impl LiveEncoder {
     }
 }
 
+/// What is known of a network in a file of ONNX.
+#[derive(Debug)]
+pub struct OnnxInfo {
+    /// What the file says.
+    pub model: OnnxModel,
+    /// What the settings beside it say, or what is wrong with them.
+    pub settings: Result<OnnxSettings, OnnxError>,
+    /// How many features it gives and its fingerprint, or why it cannot be run; tried only with settings.
+    pub trial: Option<Result<(usize, Fingerprint), Error>>,
+}
+
+impl OnnxInfo {
+    /// Looks at a file of ONNX and what is beside it, and tries the network where this build can.
+    pub fn of(model: &Path) -> Result<Self, Error> {
+        let (found, settings) = (OnnxModel::read(model)?, OnnxSettings::read(model));
+        let try_it = || {
+            let encoder = onnx_encoder(model)?;
+            Ok((encoder.dim(), encoder.fingerprint().clone()))
+        };
+        Ok(Self {
+            trial: settings.is_ok().then(try_it),
+            model: found,
+            settings,
+        })
+    }
+}
+
 /// Whether an encoder is an ONNX file.
-fn is_onnx(encoder: &str) -> bool {
+pub fn is_onnx(encoder: &str) -> bool {
     Path::new(encoder)
         .extension()
         .is_some_and(|end| end.eq_ignore_ascii_case("onnx"))

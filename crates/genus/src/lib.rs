@@ -106,7 +106,7 @@ pub use counts::Counts;
 pub use discover::{ClusteredItems, DiscoverOptions, Examples, Inputs, Outcome, Timings, discover, discover_into, how};
 pub use error::{Error, Purpose};
 pub use grow::{GrowOutcome, grow};
-pub use images::{CacheChoice, Embedder, ImageOptions, LiveEncoder, embed, fetch_weights};
+pub use images::{CacheChoice, Embedder, ImageOptions, LiveEncoder, OnnxInfo, embed, fetch_weights, is_onnx};
 pub use items::{Header, Items, Source};
 pub use next_steps::NextSteps;
 pub use output::{Destination, Folder, Output, OutputOptions, Rows, SavedFiles};

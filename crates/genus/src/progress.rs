@@ -67,6 +67,22 @@ pub enum Note<'a> {
         /// How many.
         images: u64,
     },
+    /// Folders of classes have no image, so that nothing is known of these classes.
+    EmptyClasses {
+        /// The folder of examples.
+        examples: &'a Path,
+        /// The classes.
+        classes: &'a [String],
+    },
+    /// All examples are of one class, and lie in several folders in it: these may be the classes that were meant.
+    ClassOfFolders {
+        /// The folder of examples.
+        examples: &'a Path,
+        /// The class.
+        class: &'a str,
+        /// How many folders.
+        folders: u64,
+    },
     /// Columns of a table are neither features nor anything else.
     ColumnsLeftOut {
         /// The table.

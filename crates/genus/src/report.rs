@@ -62,6 +62,16 @@ impl Page {
         })
     }
 
+    /// How right a discovery is by the truth that the page was told of, if it was.
+    pub(crate) fn judge(&self, found: &PageContents) -> Result<Option<Truth>, Error> {
+        let ReportSource { task, taxonomy, .. } = found.described;
+        let truths = look_up(&self.truth, found.described.ids, found.labels)?;
+        Ok(truths.map(|truths| {
+            let of_items: Vec<usize> = found.described.assignments.iter().map(|found| found.category).collect();
+            Truth::judge(task.classes(), taxonomy.entries().len(), &of_items, &truths).0
+        }))
+    }
+
     /// Makes the page. What is told of the truth is looked up here.
     pub(crate) fn make(&self, found: PageContents, progress: &dyn Progress) -> Result<Report, Error> {
         let mut report = self.describe(&found, progress)?;

@@ -14,7 +14,7 @@ use std::time::Instant;
 use genus_core::episode::Half;
 use genus_core::projection::Projection;
 use genus_files::AtomicFile;
-use genus_lab::{Bench, BenchReport, DataSource, Dataset, Experiment, figures_page};
+use genus_lab::{Bench, BenchReport, DataSource, Dataset, Experiment, Machine, figures_page};
 
 use crate::failure::Failure;
 use crate::progress::Bar;
@@ -149,6 +149,7 @@ pub(crate) struct EpisodePlot {
 impl EpisodePlot {
     fn run(self, terminal: Terminal) -> Result<(), Failure> {
         let page = self.page.map(AtomicFile::create).transpose()?;
+        let machine = Machine::this()?;
         let bar = Bar::new(terminal);
         // The usual methods of a map are not trained.
         let data = self.source.load(&self.bench.methods, &bar)?;
@@ -165,7 +166,10 @@ impl EpisodePlot {
         let title = format!("plot: {}", data.name());
         let lead = "Single episodes to look at: on the maps the truth stands beside what every method found, and the \
                     matrices say what became of the classes of the first one.";
-        write(page, &figures_page(&title, lead, &command_line::this(), &figures))
+        write(
+            page,
+            &figures_page(&title, lead, &command_line::this(), &figures, machine),
+        )
     }
 }
 

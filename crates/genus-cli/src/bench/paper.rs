@@ -149,7 +149,7 @@ fn run(paper: &Paper, terminal: Terminal) -> Result<(), Failure> {
     let page = paper.page.as_ref().map(AtomicFile::create).transpose()?;
     let mut runs = trainings(&paper.trained)?;
     let methods = paper.bench.methods_of(&Experiment::Main);
-    let mut study = Study::new(&paper.out, paper.bench.clone());
+    let mut study = Study::new(&paper.out, paper.bench.clone())?;
     let bar = Bar::new(terminal);
 
     let (mut sets, mut counted) = (Vec::new(), Vec::new());

@@ -8,7 +8,7 @@ use genus_collection::{AddOptions, ExportOptions, Level};
 
 use super::{CollectionTask, ItemNames, MoveTarget, Request, Session, SplitParts};
 use crate::args::Arguments;
-use crate::args::shared::{ImageArgs, TableArgs};
+use crate::args::shared::{ImageArgs, TableArgs, ranged};
 use crate::failure::Failure;
 use crate::say::Terminal;
 
@@ -194,7 +194,7 @@ pub(crate) struct GroupsArgs {
     #[command(flatten)]
     place: CollectionArgs,
     /// Show at most N groups, named and largest first
-    #[arg(short, value_name = "N")]
+    #[arg(short, value_parser = ranged::<usize>("n"), value_name = "N")]
     n: Option<usize>,
 }
 
@@ -206,7 +206,7 @@ pub(crate) struct ShowArgs {
     #[arg(value_name = "GROUP|ITEM")]
     what: String,
     /// Show at most N items
-    #[arg(short, default_value_t = 100, value_name = "N")]
+    #[arg(short, value_parser = ranged::<usize>("n"), default_value_t = 100, value_name = "N")]
     n: usize,
 }
 
@@ -245,7 +245,7 @@ pub(crate) struct SplitArgs {
     #[arg(value_name = "GROUP")]
     group: String,
     /// The number of parts
-    #[arg(long, value_name = "N", conflicts_with = "items")]
+    #[arg(long, value_parser = ranged::<usize>("parts"), value_name = "N", conflicts_with = "items")]
     into: Option<usize>,
     /// The items that become a new group
     #[arg(long, value_name = "ITEM", num_args = 1..)]
@@ -301,7 +301,7 @@ pub(crate) struct LogArgs {
     #[command(flatten)]
     place: CollectionArgs,
     /// Show at most N
-    #[arg(short, default_value_t = 20, value_name = "N")]
+    #[arg(short, value_parser = ranged::<usize>("n"), default_value_t = 20, value_name = "N")]
     n: usize,
 }
 
@@ -339,6 +339,9 @@ pub(crate) struct ExportArgs {
     /// What --sort-into makes: symbolic links, hard links or copies
     #[arg(long, default_value = "sym", value_name = "sym|hard|copy")]
     link: genus_data::LinkKind,
+    /// Allow the names of items without a file to refer to files outside of the current folder
+    #[arg(long)]
+    allow_outside: bool,
     /// Also write files for other programs
     #[arg(long, value_name = "label-studio|fiftyone|imagefolder", value_delimiter = ',')]
     export: Vec<genus_data::Export>,
@@ -458,6 +461,7 @@ impl Arguments for CollectionCommand {
                     features: args.with_features,
                     sort_into: args.sort_into,
                     link: args.link,
+                    allow_outside: args.allow_outside,
                     exports: args.export,
                 },
             }),

@@ -219,7 +219,10 @@ impl Session {
                 self.report(&outcome, || words::exported(&outcome))
             }
             CollectionTask::Salvage { out } => {
-                let saved = Collection::salvage(&self.folder, &out)?;
+                let saved = Collection::salvage(&self.folder, &out).map_err(|error| match error {
+                    Error::Damaged { .. } => Failure::failed(format!("{error}; nothing of it can be read")),
+                    error => error.into(),
+                })?;
                 self.show(&saved, || words::salvaged(&saved))
             }
             CollectionTask::Check => self.check(),
@@ -285,13 +288,19 @@ impl Session {
         let progress = self.progress();
         let folder = &self.folder;
         let is_new = !folder.exists();
+        let was_there = self.open().is_ok();
+        let remove_new = || {
+            if !was_there {
+                Collection::remove_new(folder, is_new);
+            }
+        };
         let mut collection = Collection::create(folder, &self.author)?;
         collection.set_seed(seed)?;
         if let Some(from) = from
             && let Err(error) = collection.take_over(from)
         {
             drop(collection);
-            Collection::remove_new(folder, is_new);
+            remove_new();
             return Err(error.into());
         }
         let mut added = None;
@@ -301,7 +310,7 @@ impl Session {
                 Err(error) => {
                     // A collection without the examples that it was to have would only be in the way.
                     drop(collection);
-                    Collection::remove_new(folder, is_new);
+                    remove_new();
                     return Err(error.into());
                 }
             }
@@ -406,7 +415,11 @@ impl Session {
     }
 
     fn apply(&self, from: &Path, dry_run: bool) -> Result<(), Failure> {
-        let collection = self.open()?;
+        // They are read once, as they may come through a pipe, and by then nobody else changes the collection.
+        let mut collection = match dry_run {
+            true => self.open()?,
+            false => self.open_to_write()?,
+        };
         let corrections = collection.corrections(from)?;
         if dry_run || corrections.actions.is_empty() {
             let preview = match corrections.actions.is_empty() {
@@ -416,10 +429,6 @@ impl Session {
             let value = json!({ "corrections": to_json(&corrections), "preview": to_json(&preview) });
             return self.show(&value, || words::corrections(&corrections, &preview));
         }
-        drop(collection);
-        let mut collection = self.open_to_write()?;
-        // Somebody may have changed it in between.
-        let corrections = collection.corrections(from)?;
         let unknown = corrections.unknown;
         let entry = collection.apply(from, corrections)?;
         if unknown > 0 && !self.terminal.quiet {

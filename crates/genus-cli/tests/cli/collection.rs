@@ -309,3 +309,140 @@ fn questions_are_asked_and_a_page_shows_it_all() {
     assert!(page.contains("snowy \\u003c/script\\u003e owl") && !page.contains("snowy </script>"));
     assert!(page.contains("\"history\":[["), "the page has no history");
 }
+
+/// Somebody else may have made the folder: nothing is read or written through a link in it.
+#[cfg(unix)]
+#[test]
+fn nothing_leads_out_of_the_folder() {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    let folder = animals();
+    let victim = folder.path("victim");
+    fs::create_dir(folder.path("lent")).unwrap();
+    fs::copy(folder.path("zoo/collection.db"), &victim).unwrap();
+    symlink(&victim, folder.path("lent/collection.db")).unwrap();
+    let before = fs::read(&victim).unwrap();
+    for command in [
+        "status lent",
+        "init lent",
+        "add lent pile.csv",
+        "undo lent",
+        "compact lent",
+        "token create lent --name Anna",
+        "serve lent",
+    ] {
+        folder.fails(
+            command,
+            &["lent/collection.db", "it is a link, which is not followed here"],
+        );
+    }
+    assert!(fs::read(&victim).unwrap() == before);
+    // Results replace links.
+    fs::write(&victim, "kept").unwrap();
+    let files = [
+        "assignments.csv",
+        "groups.csv",
+        "taxonomy.toml",
+        "features.parquet",
+        "report.html",
+    ];
+    fs::create_dir(folder.path("out")).unwrap();
+    for file in files {
+        symlink(&victim, folder.path("out").join(file)).unwrap();
+    }
+    folder.genus("export zoo -o out --with-features").success();
+    folder.genus("report zoo -o out").success();
+    for file in files {
+        let found = fs::symlink_metadata(folder.path("out").join(file)).unwrap();
+        assert!(found.is_file(), "{file} is still a link");
+    }
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
+}
+
+/// Names of items come from tables and from whoever asks the service.
+#[test]
+fn names_of_items_lead_nowhere_else() {
+    let folder = Folder::with_animals();
+    let secret = tempfile::tempdir().unwrap();
+    let secret = secret.path().join("secret");
+    std::fs::write(&secret, "secret").unwrap();
+    folder.write("evil.csv", format!("id,f0,f1,f2\n{},1,2,3\n", secret.display()));
+    folder.genus("init zoo").success();
+    folder.genus("add zoo evil.csv").success();
+    let command = "export zoo -o out --sort-into sorted --link copy";
+    folder.fails(command, &["secret", "not below the current folder", "--allow-outside"]);
+    assert!(!folder.path("sorted").exists() && !folder.path("out/assignments.csv").exists());
+    folder.genus("export zoo -o out").success();
+    folder.genus(&format!("{command} --allow-outside")).success();
+    let copied = folder
+        .contents()
+        .into_iter()
+        .filter(|(name, _)| name.starts_with("sorted/"));
+    assert!(copied.into_iter().any(|(_, bytes)| bytes.as_deref() == Some(b"secret")));
+}
+
+/// Corrections are read once and up to a limit, wherever they come from.
+#[cfg(unix)]
+#[test]
+fn corrections_may_come_through_a_pipe() {
+    let folder = animals();
+    folder.fails("apply zoo /dev/zero", &["/dev/zero", "it is a device, not a file"]);
+    let item = json(&folder, "show zoo ant")["items"][0]["name"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let made = Command::new("mkfifo").arg(folder.path("pipe")).status().unwrap();
+    assert!(made.success());
+    for (options, moved) in [(" --dry-run", 0), ("", 1)] {
+        let (pipe, rows) = (folder.path("pipe"), format!("id,category\n{item},bee\n"));
+        let writer = std::thread::spawn(move || std::fs::write(pipe, rows).unwrap());
+        folder.genus(&format!("apply zoo pipe{options}")).success();
+        writer.join().unwrap();
+        let bees = json(&folder, "show zoo bee")["items"].as_array().unwrap().to_owned();
+        assert_eq!(bees.iter().filter(|bee| bee["name"] == *item).count(), moved);
+    }
+}
+
+/// Making a collection goes on where it was interrupted, and never touches one in which something happened.
+#[test]
+fn an_empty_collection_may_be_made_again() {
+    let folder = Folder::with_animals();
+    folder.genus("init zoo").success();
+    folder.genus("init zoo").success();
+    // Wrong examples are no reason to remove what was there.
+    folder.fails("init zoo --support nothing.csv", &["nothing.csv"]);
+    assert_eq!(json(&folder, "status zoo")["items"], 0);
+    folder.genus("init zoo --support support.csv").success();
+    assert_eq!(json(&folder, "status zoo")["items"], 9);
+    folder.fails(
+        "init zoo --support support.csv",
+        &["zoo is a collection already", "`genus add`"],
+    );
+    // What was begun and has no tables yet, and what is something else.
+    for (name, content, code) in [("begun", "", Some(0)), ("other", "something else", Some(1))] {
+        folder.write(&format!("{name}/collection.db"), content);
+        let outcome = folder.genus(&format!("init {name} --support support.csv"));
+        assert_eq!(outcome.code, code, "{}", outcome.stderr);
+    }
+    assert_eq!(folder.read("other/collection.db"), "something else");
+    folder.genus("init keys").success();
+    folder.genus("token create keys --name Anna").success();
+    folder.fails("init keys", &["keys is a collection already"]);
+}
+
+#[test]
+fn numbers_have_a_range() {
+    let folder = animals();
+    for command in [
+        "show zoo ant -n 18446744073709551615",
+        "groups zoo -n 18446744073709551615",
+        "log zoo -n 4294967296",
+        "ask zoo -n 4294967296",
+        "split zoo ant --into 4294967296",
+        "serve zoo --rate 4294967295",
+        "serve zoo --rate 0",
+    ] {
+        let outcome = folder.genus(command);
+        assert_eq!(outcome.code, Some(2), "{command}: {}", outcome.stderr);
+    }
+}

@@ -651,3 +651,79 @@ fn a_taxonomy_finds_its_encoder_again() {
         &["features", "--encoder", "fingerprint"],
     );
 }
+
+/// Folders of examples that are not meant as they are: one without a picture, and one of folders that are the classes.
+#[test]
+fn odd_folders_of_examples_are_named() {
+    let folder = folder();
+    folder.write("labelled/hawk/one.HEIC", "no picture");
+    std::fs::create_dir(folder.path("labelled/wren")).unwrap();
+    let outcome = folder.genus(&format!("discover --support labelled --query photos {ENCODER}"));
+    let expected =
+        "labelled: 2 folders have no image of a format that can be read, and are no known classes: hawk, wren\n";
+    assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
+    // Everything is below one folder more than was meant.
+    std::fs::create_dir(folder.path("project")).unwrap();
+    std::fs::remove_dir_all(folder.path("labelled/hawk")).unwrap();
+    std::fs::remove_dir_all(folder.path("labelled/wren")).unwrap();
+    let classes = std::fs::read_dir(folder.path("labelled")).unwrap().count();
+    std::fs::rename(folder.path("labelled"), folder.path("project/labelled")).unwrap();
+    let outcome = folder.genus(&format!("discover --support project --query photos {ENCODER}"));
+    let expected = format!(
+        "project: all examples are of one class, labelled; if the {classes} folders in it are the classes, name project/labelled\n"
+    );
+    assert!(outcome.stderr.contains(&expected), "{}", outcome.stderr);
+}
+
+/// What a file of ONNX is can be seen without a way to run it.
+#[test]
+fn a_network_of_ones_own_is_described() {
+    let folder = Folder::new();
+    let golden = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../genus-vision/tests/goldens/onnx/network.onnx"
+    );
+    let model = std::fs::read(golden).unwrap();
+    folder.write("network.onnx", &model);
+    let info = || folder.genus("encoders info network.onnx").success().text().to_owned();
+    let said = info();
+    let expected = "\
+network.onnx: a network in a file of ONNX, for ONNX Runtime
+parameters    135
+input         pixels, n × 3 × 16 × 16
+output        row, n × 5
+output        map, n × 5 × 8 × 8
+output        tokens, n × 64 × 5
+missing       network.toml, which says what images it takes; write into it for example
+  size = 16
+";
+    assert!(said.starts_with(expected), "{said}");
+    folder.write(
+        "network.toml",
+        "size = 16\nmean = [0.5, 0.5, 0.5]\nstd = [0.5, 0.5, 0.5]\noutput = \"tokens\"\npooling = \"cls\"\n",
+    );
+    let said = info();
+    assert!(
+        said.contains("\ntransform     resize 16 bicubic, crop 16, mean"),
+        "{said}"
+    );
+    assert!(
+        said.contains("\ntakes         pixels gives tokens, pooling cls\n"),
+        "{said}"
+    );
+    // Whether it runs is a matter of the build and of the machine.
+    assert!(
+        said.contains("\nmissing       a way to run it: ") != said.contains("\nfeatures      5\n"),
+        "{said}"
+    );
+    folder.write("network.toml", "size = 16\nmean = [0.5]\n");
+    assert!(info().contains("\nmissing       settings that can be used: network.toml: "));
+    // Cut anywhere, or no such file at all.
+    for length in [0, 1, 9, 100, 500, model.len() - 1] {
+        folder.write("network.onnx", &model[..length]);
+        folder.fails("encoders info network.onnx", &["network.onnx"]);
+    }
+    folder.write("network.onnx", "no network");
+    folder.fails("encoders info network.onnx", &["network.onnx"]);
+    folder.fails("encoders info nothing.onnx", &["nothing.onnx"]);
+}

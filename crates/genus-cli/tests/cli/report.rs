@@ -195,14 +195,41 @@ fn it_is_left_out_when_it_is_not_wanted() {
     let outcome = folder.genus(&format!("{FILES} --out result --no-report")).success();
     assert!(!outcome.stderr.contains("browser"));
     assert!(!folder.names("result").contains(&"report.html".to_owned()));
-    for options in [
-        "--no-report",
-        "--truth label",
-        "--text text",
-        "--out r --no-report --truth label",
-    ] {
+    for options in ["--no-report", "--text text", "--out r --no-report --text text"] {
         assert_eq!(folder.genus(&format!("{FILES} {options}")).code, Some(2), "{options}");
     }
+}
+
+/// Figures by the truth are for the terminal too, be there a report or none.
+#[test]
+fn the_truth_is_told_without_a_report() {
+    let folder = Folder::with_animals();
+    let (_, pile) = animals();
+    folder.write("labelled.csv", csv(&pile));
+    let command = "discover --support support.csv --query labelled.csv --method shc --truth label";
+    let told = |options: &str| {
+        let outcome = folder.genus(&format!("{command} {options}")).success();
+        let line = outcome
+            .stderr
+            .lines()
+            .find(|line| line.starts_with("By the truth about"));
+        line.unwrap_or_else(|| panic!("{options}: {}", outcome.stderr))
+            .to_owned()
+    };
+    let with_report = told("--out with");
+    assert!(
+        with_report.ends_with("100.0 % right, 100.0 % of known classes, 100.0 % of new ones"),
+        "{with_report}"
+    );
+    assert_eq!(told("--out without --no-report"), with_report);
+    assert!(!folder.names("without").contains(&"report.html".to_owned()));
+    assert_eq!(told(""), with_report);
+    // What is wrong with it leaves nothing behind.
+    folder.write("truth.csv", "id,truth\nnobody,ant\n");
+    let wrong =
+        folder.genus("discover --support support.csv --query labelled.csv --truth truth.csv --out none --no-report");
+    assert_eq!(wrong.code, Some(1), "{}", wrong.stderr);
+    assert!(!folder.path("none").exists());
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn numbers_and_texts_are_no_features() {
 #[test]
 fn what_is_skipped_is_counted_named_and_the_exit_code() {
     let folder = images::folder();
-    for name in ["a.HEIC", "b.HEIC", "c.cr2"] {
+    for name in ["a.HEIC", "b.HEIC", "b.heic", "c.cr2"] {
         folder.write(&format!("photos/{name}"), "no picture");
     }
     folder.write("photos/broken.jpg", "no picture either");
@@ -207,7 +207,7 @@ fn what_is_skipped_is_counted_named_and_the_exit_code() {
     let outcome = folder.genus(&command);
     assert_eq!(outcome.code, Some(3), "{}", outcome.stderr);
     for words in [
-        "2 .HEIC files were skipped: convert them with magick mogrify -format jpg *.HEIC",
+        "3 .HEIC files were skipped: convert them with magick mogrify -format jpg *.HEIC *.heic",
         "1 .cr2 file was skipped: convert it with",
         "skipped photos/broken.jpg: ",
     ] {
@@ -215,7 +215,7 @@ fn what_is_skipped_is_counted_named_and_the_exit_code() {
     }
     let summary: serde_json::Value = serde_json::from_str(&folder.read("run.json")).unwrap();
     assert_eq!(summary["exit_code"], 3);
-    assert_eq!(summary["skipped"]["count"], 4);
+    assert_eq!(summary["skipped"]["count"], 5);
     assert_eq!(summary["skipped"]["unsupported"]["HEIC"], 2);
     assert_eq!(summary["skipped"]["files"][0][0], "photos/broken.jpg");
     let items = &summary["items"];

@@ -33,13 +33,15 @@ struct Case {
 
 /// Files for TensorBoard are full of moments, their names included, and one is begun whenever a run goes on.
 const WITH_TIMES: &str = "events.out.tfevents";
-/// What else is not the same twice: how long something took, and of the machine what could be learnt. Words before it, and what it
-/// ends before.
-const VARYING: [(&str, &[char]); 3] = [
+/// What else is not the same twice: how long something took. Words before it, and what it ends before.
+const VARYING: [(&str, &[char]); 4] = [
     ("\"seconds\":", &[',', '}']),
     ("\"images_per_second\":", &[',', '}']),
-    ("\"machine\":", &['}']),
+    ("\"time\":", &[',', '}']),
+    ("\"made\":", &[',', '}']),
 ];
+/// What a collection is in.
+const DATABASE: &str = "collection.db";
 
 /// What goes wrong, and at which system calls.
 struct Fault {
@@ -149,7 +151,25 @@ fn encoder(folder: &Folder) {
 const EXPORT: &str = "discover --support support.csv --query pile.csv --out result --no-report --export label-studio \
                       --export fiftyone";
 
-const CASES: [Case; 10] = [
+/// A collection with three groups that have names and two that have none.
+fn collection(folder: &Folder) {
+    features(folder);
+    folder.genus("init birds --support support.csv").success();
+    folder.genus("add birds pile.csv").success();
+    // Two items of the first group belong into the second.
+    let mut corrections = String::from("id,category\n");
+    for item in json(folder, "show birds #1 --json")["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .take(2)
+    {
+        corrections += &format!("{},bee\n", item["name"].as_str().unwrap());
+    }
+    folder.write("corrections.csv", corrections);
+}
+
+const CASES: [Case; 20] = [
     Case {
         name: "discover",
         prepare: features,
@@ -209,12 +229,113 @@ const CASES: [Case; 10] = [
         again: |_| "discover --support base --query base --encoder run --no-cache --out result",
     },
     Case {
+        name: "init",
+        prepare: features,
+        command: "init birds --support support.csv",
+        // One that has its examples is whole.
+        again: |folder| match has_items(folder) {
+            true => "check birds",
+            false => "init birds --support support.csv",
+        },
+    },
+    Case {
+        name: "take over",
+        prepare: taxonomy,
+        command: "init birds --from result",
+        again: |folder| match json(folder, "status birds --json")["named_groups"].as_u64() {
+            Some(1..) => "check birds",
+            _ => "init birds --from result",
+        },
+    },
+    Case {
+        name: "add",
+        prepare: collection,
+        command: "add birds more.csv",
+        again: |_| "add birds more.csv",
+    },
+    Case {
+        name: "name",
+        prepare: collection,
+        command: "name birds #4 owl",
+        again: |_| "name birds #4 owl",
+    },
+    Case {
+        name: "apply",
+        prepare: collection,
+        command: "apply birds corrections.csv",
+        again: |_| "apply birds corrections.csv",
+    },
+    Case {
+        name: "refresh",
+        prepare: |folder| {
+            collection(folder);
+            folder.genus("apply birds corrections.csv").success();
+            folder.genus("name birds #4 owl").success();
+            folder.genus("add birds more.csv").success();
+        },
+        command: "refresh birds",
+        again: |folder| match json(folder, "log birds -n 1 --json")[0]["kind"] == "refresh" {
+            true => "check birds",
+            false => "refresh birds",
+        },
+    },
+    Case {
+        name: "export of a collection",
+        prepare: |folder| {
+            collection(folder);
+            let (_, pile) = animals();
+            pile.iter().for_each(|item| folder.write(&item.id, item.id.as_bytes()));
+        },
+        command: EXPORT_COLLECTION,
+        again: |_| EXPORT_COLLECTION,
+    },
+    Case {
+        name: "report of a collection",
+        prepare: collection,
+        command: "report birds",
+        again: |_| "report birds",
+    },
+    Case {
+        name: "compact",
+        prepare: collection,
+        command: "compact birds",
+        again: |_| "compact birds",
+    },
+    Case {
+        name: "token",
+        prepare: collection,
+        command: "token create birds --name Anna",
+        // Whoever was not told the secret revokes it; here it is enough that it is there.
+        again: |folder| match json(folder, "token list birds --json")
+            .as_array()
+            .is_some_and(Vec::is_empty)
+        {
+            true => "token create birds --name Anna",
+            false => "check birds",
+        },
+    },
+    Case {
         name: "man",
         prepare: |_| {},
         command: "man pages",
         again: |_| "man pages",
     },
 ];
+
+const EXPORT_COLLECTION: &str =
+    "export birds -o result --with-features --sort-into sorted --link copy --export label-studio";
+
+/// What a command prints as JSON, or nothing where it fails.
+fn json(folder: &Folder, arguments: &str) -> serde_json::Value {
+    serde_json::from_slice(&folder.genus(arguments).stdout).unwrap_or_default()
+}
+
+/// Whether a collection is there and has items.
+fn has_items(folder: &Folder) -> bool {
+    json(folder, "status birds --json")["items"]
+        .as_u64()
+        .is_some_and(|items| items > 0)
+}
 
 /// Every file with its content; folders have none.
 type Contents = BTreeMap<String, Option<Vec<u8>>>;
@@ -223,6 +344,28 @@ type Contents = BTreeMap<String, Option<Vec<u8>>>;
 fn contents(folder: &Folder) -> Contents {
     let mut all = folder.contents();
     all.retain(|name, _| !name.contains(WITH_TIMES));
+    // Of a database counts what is in it: its pages are full of moments.
+    if all.keys().any(|name| name.contains(DATABASE)) {
+        all.retain(|name, _| !name.contains(DATABASE));
+        for told in ["status", "groups", "log -n 1000", "check", "token list"] {
+            let (command, options) = told
+                .split_once(" -")
+                .map_or((told, String::new()), |(c, o)| (c, format!(" -{o}")));
+            let said = folder.genus(&format!("{command} birds{options} --json"));
+            all.insert(format!("birds: {told}"), Some(said.stdout));
+        }
+        // Where every item is, to the last of them.
+        let export = folder.genus("export birds -o .told --with-features");
+        all.insert("birds: export".to_owned(), export.code.map(|code| vec![code as u8]));
+        for (name, bytes) in folder
+            .contents()
+            .into_iter()
+            .filter(|(name, _)| name.starts_with(".told/"))
+        {
+            all.insert(name, bytes);
+        }
+        let _ = fs::remove_dir_all(folder.path(".told"));
+    }
     let place = folder.path(".").canonicalize().unwrap();
     let place = place.file_name().unwrap().to_str().unwrap();
     for bytes in all.values_mut().flatten() {

@@ -11,7 +11,7 @@ use super::source::FileOrigin;
 use super::{Magnitude, REMEMBERED_IDS, SeenIds, extension, largest_magnitude};
 use crate::error::{DataError, FilePosition};
 use arrays::{NpzSink, SafetensorsSink};
-use genus_files::AtomicFile;
+use genus_files::{AtomicFile, FileError};
 use parquet::ParquetSink;
 use text::{CsvSink, JsonlSink};
 
@@ -78,7 +78,26 @@ impl FeatureWriter {
         encoder: Option<&str>,
         with_labels: bool,
     ) -> Result<Self, DataError> {
-        let path = path.as_ref();
+        Self::begin(path.as_ref(), dim, encoder, with_labels, AtomicFile::create)
+    }
+
+    /// The same in a folder that is ours: a link in its place is replaced and not followed, as it may lead anywhere.
+    pub fn create_own(
+        path: impl AsRef<Path>,
+        dim: usize,
+        encoder: Option<&str>,
+        with_labels: bool,
+    ) -> Result<Self, DataError> {
+        Self::begin(path.as_ref(), dim, encoder, with_labels, AtomicFile::create_own)
+    }
+
+    fn begin<'a>(
+        path: &'a Path,
+        dim: usize,
+        encoder: Option<&str>,
+        with_labels: bool,
+        create: fn(&'a Path) -> Result<AtomicFile, FileError>,
+    ) -> Result<Self, DataError> {
         let origin = FileOrigin::new(path);
         if dim == 0 {
             return Err(DataError::NoFeatures { path: origin.path });
@@ -104,7 +123,7 @@ impl FeatureWriter {
             }
             _ => return Err(DataError::UnknownFormat { path: origin.path }),
         };
-        let sink = start(shape, AtomicFile::create(path)?)?;
+        let sink = start(shape, create(path)?)?;
         Ok(Self {
             origin,
             sink,

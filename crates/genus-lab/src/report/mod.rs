@@ -387,7 +387,7 @@ impl PileReport {
 }
 
 impl Settings {
-    pub(crate) fn new(bench: &Bench, data: &Dataset, experiment: &Experiment) -> Self {
+    pub(crate) fn new(bench: &Bench, data: &Dataset, experiment: &Experiment, machine: Machine) -> Self {
         let Shape { way, shot, new, query } = bench.shape;
         Self {
             experiment: experiment.kind(),
@@ -421,7 +421,7 @@ impl Settings {
             },
             metric: Convention::Paper.name().to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            machine: Machine::this(),
+            machine,
         }
     }
 

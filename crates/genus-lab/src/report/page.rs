@@ -100,14 +100,14 @@ fn file_names(features: &str) -> String {
 }
 
 /// Drawings as a page, with the command that made them.
-pub fn figures_page(title: &str, lead: &str, command: &str, figures: &[Figure]) -> String {
+pub fn figures_page(title: &str, lead: &str, command: &str, figures: &[Figure], machine: Machine) -> String {
     let mut page = PageWriter::default();
     figures.iter().for_each(|figure| page.figure(figure));
     ReportPage {
         title: title.to_owned(),
         lead: lead.to_owned(),
         command: command.to_owned(),
-        machine: Machine::this(),
+        machine,
     }
     .around(page)
 }

@@ -1,73 +1,29 @@
 //! Networks of any kind through ONNX Runtime, a library that is looked for when the first model is loaded.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use genus_core::ranges;
 use ort::environment::Environment;
 use ort::session::Session;
 use ort::value::TensorRef;
-use serde::Deserialize;
-use thiserror::Error;
 
+use super::{LIBRARY, OnnxError, OnnxPooling, OnnxSettings};
 use crate::encoder::{EncodeError, Encoder, Fingerprint, check_pixels, finite};
-use crate::image::{Filter, Transform};
+use crate::image::Transform;
 
-/// The variable that names the library.
-const LIBRARY: &str = "ORT_DYLIB_PATH";
-/// No settings file is longer.
-const MOST_BYTES: u64 = 1 << 16;
-
-/// A network in an ONNX file, with a small TOML file next to it that describes its images.
-///
-/// Beside `model.onnx` is `model.toml`:
-///
-/// ```toml
-/// size = 224                      # the side of the images that the network takes
-/// resize = 256                    # the shorter side before the middle is cut out; by default `size`
-/// filter = "bicubic"              # or "bilinear"
-/// mean = [0.485, 0.456, 0.406]    # per channel, of values between 0 and 1
-/// std = [0.229, 0.224, 0.225]
-/// input = "pixel_values"          # by default the only one
-/// output = "last_hidden_state"    # by default the first
-/// pooling = "cls"                 # none, cls (the first token), mean (of all tokens), map (mean over height and width)
-/// ```
+/// A network in a file of ONNX, with a small TOML file beside it that says what images it takes ([`OnnxSettings`]).
 pub struct OnnxEncoder {
     session: Mutex<Session>,
     input: String,
     output: String,
-    pooling: Pooling,
+    pooling: OnnxPooling,
     dim: usize,
     transform: Transform,
     fingerprint: Fingerprint,
 }
 
-/// How what leaves the network becomes one row an image.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Pooling {
-    /// It is a row an image.
-    #[default]
-    None,
-    /// The first of its tokens.
-    Cls,
-    /// The mean of its tokens.
-    Mean,
-    /// The mean of its map, channels first.
-    Map,
-}
-
-impl Pooling {
-    fn name(self) -> &'static str {
-        match self {
-            Pooling::None => "none",
-            Pooling::Cls => "cls",
-            Pooling::Mean => "mean",
-            Pooling::Map => "map",
-        }
-    }
-
+impl OnnxPooling {
     /// The row of an image, given the shape and the values of the network's output for it; `None` where these are of something else.
     fn row(self, shape: &[i64], values: &[f32]) -> Option<Vec<f32>> {
         let lengths: Vec<usize> = shape
@@ -86,14 +42,14 @@ impl Pooling {
             ((0..rows).map(|row| f64::from(value(row))).sum::<f64>() / rows as f64) as f32
         };
         match (self, &lengths[..]) {
-            (Pooling::None, [1, _] | [1, _, 1, 1]) => Some(values.to_vec()),
-            (Pooling::Cls, &[1, _, dim]) => Some(values[..dim].to_vec()),
-            (Pooling::Mean, &[1, tokens, dim]) => Some(
+            (OnnxPooling::None, [1, _] | [1, _, 1, 1]) => Some(values.to_vec()),
+            (OnnxPooling::Cls, &[1, _, dim]) => Some(values[..dim].to_vec()),
+            (OnnxPooling::Mean, &[1, tokens, dim]) => Some(
                 (0..dim)
                     .map(|at| mean_of(tokens, &|token| values[token * dim + at]))
                     .collect(),
             ),
-            (Pooling::Map, &[1, channels, height, width]) => {
+            (OnnxPooling::Map, &[1, channels, height, width]) => {
                 let area = height * width;
                 Some(
                     (0..channels)
@@ -104,81 +60,6 @@ impl Pooling {
             _ => None,
         }
     }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OnnxSettings {
-    size: usize,
-    resize: Option<usize>,
-    #[serde(default)]
-    filter: FilterName,
-    mean: [f32; 3],
-    std: [f32; 3],
-    input: Option<String>,
-    output: Option<String>,
-    #[serde(default)]
-    pooling: Pooling,
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum FilterName {
-    Bilinear,
-    #[default]
-    Bicubic,
-}
-
-/// Why a model cannot be loaded.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum OnnxError {
-    /// A file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Nothing says what images the network takes.
-    #[error(
-        "{} is missing, which says what images {} takes; write for example\n  size = 224\n  \
-         mean = [0.485, 0.456, 0.406]\n  std = [0.229, 0.224, 0.225]",
-        settings.display(),
-        model.display()
-    )]
-    NoSettings {
-        /// The file that is missing.
-        settings: PathBuf,
-        /// The model.
-        model: PathBuf,
-    },
-    /// The settings make no sense.
-    #[error("{}: {problem}", path.display())]
-    OnnxSettings {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
-    /// The library is not there.
-    #[error(
-        "ONNX Runtime cannot be loaded: {problem}\nInstall it, for example with `pip install onnxruntime`, and name its library in \
-         {LIBRARY}, as in\n  {LIBRARY}=…/site-packages/onnxruntime/capi/libonnxruntime.so.1.22.0"
-    )]
-    Library {
-        /// What the system said.
-        problem: String,
-    },
-    /// The model cannot be run.
-    #[error("{}: {problem}", model.display())]
-    Model {
-        /// The model.
-        model: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
 }
 
 /// The runtime, loaded once.
@@ -208,28 +89,12 @@ fn environment() -> Result<&'static Environment, OnnxError> {
 impl OnnxEncoder {
     /// Loads a model and the settings next to it, and tries it on an image.
     pub fn load(model: &Path) -> Result<Self, OnnxError> {
-        let read = |path: &Path, source| OnnxError::Read {
-            path: path.to_owned(),
+        let hash = hash(model).map_err(|source| OnnxError::Read {
+            path: model.to_owned(),
             source,
-        };
-        let hash = hash(model).map_err(|source| read(model, source))?;
-        let path = model.with_extension("toml");
-        let text = match genus_files::read_named(&path, MOST_BYTES) {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(OnnxError::NoSettings {
-                    settings: path,
-                    model: model.to_owned(),
-                });
-            }
-            Err(source) => return Err(read(&path, source)),
-        };
-        let wrong = |problem: String| OnnxError::Settings {
-            path: path.clone(),
-            problem,
-        };
-        let settings: OnnxSettings = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        let transform = transform(&settings).map_err(wrong)?;
+        })?;
+        let settings = OnnxSettings::read(model)?;
+        let transform = settings.transform;
         let bad = |problem: String| OnnxError::Model {
             model: model.to_owned(),
             problem,
@@ -249,7 +114,7 @@ impl OnnxEncoder {
         };
         let input = chosen(settings.input, &inputs, "input")?;
         let output = chosen(settings.output, &outputs, "output")?;
-        let kind = format!("onnx {output} {}", settings.pooling.name());
+        let kind = format!("onnx {output} {}", settings.pooling);
         let mut encoder = Self {
             session: Mutex::new(session),
             input,
@@ -276,7 +141,7 @@ impl OnnxEncoder {
         let (shape, values) = found.try_extract_tensor::<f32>().map_err(|error| error.to_string())?;
         self.pooling.row(shape, values).ok_or_else(|| {
             let shape: Vec<String> = shape.iter().map(i64::to_string).collect();
-            let (shape, pooling) = (shape.join(" × "), self.pooling.name());
+            let (shape, pooling) = (shape.join(" × "), self.pooling);
             format!(
                 "the output `{}` of one image is {shape}, of which the pooling `{pooling}` makes no row; \
                  none takes 1 × features, cls and mean take 1 × tokens × features, map takes 1 × channels × height × width",
@@ -324,37 +189,6 @@ fn session(model: &Path) -> Result<Session, SessionError> {
 
 fn names(outlets: &[ort::value::Outlet]) -> Vec<String> {
     outlets.iter().map(|outlet| outlet.name().to_owned()).collect()
-}
-
-fn transform(settings: &OnnxSettings) -> Result<Transform, String> {
-    let most = ranges::find("size").map_or(usize::MAX, |range| range.most as usize);
-    let resize = settings.resize.unwrap_or(settings.size);
-    for (name, value) in [("size", settings.size), ("resize", resize)] {
-        if value == 0 || value > most {
-            return Err(format!(
-                "`{name}` is {value}; it is a number of pixels from 1 to {most}"
-            ));
-        }
-    }
-    if resize < settings.size {
-        return Err(format!(
-            "`resize` is {resize}, and no {} pixels can be cut out of it",
-            settings.size
-        ));
-    }
-    if !settings.mean.iter().all(|v| v.is_finite()) || !settings.std.iter().all(|v| v.is_finite() && *v > 0.0) {
-        return Err("`mean` and `std` are three numbers each, and those of `std` positive".to_owned());
-    }
-    Ok(Transform {
-        resize,
-        filter: match settings.filter {
-            FilterName::Bilinear => Filter::Bilinear,
-            FilterName::Bicubic => Filter::Bicubic,
-        },
-        crop: settings.size,
-        mean: settings.mean,
-        std: settings.std,
-    })
 }
 
 /// The hash of a model, and of the file beside it that large ones keep their weights in.
