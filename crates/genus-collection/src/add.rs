@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use genus::{Embedder, ImageOptions, Items as Rows, Length, Progress, Skipped, Source, Table, TableOptions};
-use genus_core::{Features, Stream, Support, Task};
+use genus::{
+    CalibrationFile, Embedder, ImageOptions, Items as Rows, Length, Progress, Skipped, Source, Table, TableOptions,
+};
+use genus_core::{Features, Knowledge, Stream, Support, Task};
 use genus_data::{ImageItem, ImageList, is_image_source, list_images, same_encoder};
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -19,6 +21,7 @@ use crate::knowledge::{Model, remember};
 use crate::levels::Level;
 use crate::live::{find_each_other, settle_in};
 use crate::model::{Entry, GroupId, ItemId, Place};
+use crate::refresh::Time;
 use crate::rules::{Draft, View};
 use crate::store::{Key, Store, Which, tally_of};
 
@@ -295,7 +298,7 @@ impl Collection {
         }
         if model.is_none() && added.new > 0 {
             added.joined = 0;
-            let refreshed = self.refresh_within(store, Level::AsFound, progress)?;
+            let refreshed = self.refresh_within(store, Time::First, Level::AsFound, progress)?;
             added.born = refreshed.born();
             let waiting = tally_of(&store.tallies()?, Which::Waiting).items as u64;
             added.joined = added.new.saturating_sub(waiting);
@@ -303,7 +306,8 @@ impl Collection {
         Ok(())
     }
 
-    /// What the examples say about how far items of a class lie apart, unless a whole pile has said so already.
+    /// What is known of how far items of a class lie apart before anything was sorted: what the encoder brings, or what the examples
+    /// say.
     fn learn_from_examples(&self, store: &Store, dim: usize) -> Result<(), Error> {
         if store.knowledge()?.is_some() {
             return store.forget_centres();
@@ -321,7 +325,10 @@ impl Collection {
         let Some(&first) = items.first() else { return Ok(()) };
         let support = Support::new(store.features(&items, dim)?, &labels)?;
         let task = Task::new(&support, store.features(&[first], dim)?)?;
-        let stream = Stream::of_examples(&task, &genus_core::Knowledge::Examples)?;
+        // The encoder's own calibration says more than a few examples do, and `refresh` goes by it as well.
+        let shipped = CalibrationFile::shipped(store.meta("encoder")?.as_deref());
+        let knowledge = shipped.map_or(Knowledge::Examples, |file| Knowledge::Calibration(file.calibration));
+        let stream = Stream::of_examples(&task, &knowledge)?;
         let taxonomy = stream.taxonomy();
         match taxonomy.calibration() {
             Some(calibration) => remember(store, calibration, stream.familiar()),

@@ -1,7 +1,6 @@
 //! Which questions help most: groups to name, the largest first, then items at doubtful borders.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 
@@ -9,14 +8,20 @@ use crate::collection::{Collection, GroupInfo, Groups, ItemInfo};
 use crate::error::Error;
 use crate::knowledge::Model;
 use crate::model::{EntryId, GroupId, ItemId, Place};
-use crate::rules::{Draft, View as _};
+use crate::refine::chances;
+use crate::rules::{Draft, View};
+use crate::store::Store;
 
 /// A group of fewer is not worth a name before doubtful items are looked at.
 const WORTH_A_NAME: u64 = 3;
 /// Items that stand for a group that is to be named.
 const TYPICAL: usize = 3;
-/// What is less likely to belong where it is may be asked for.
-const SURE: f32 = 0.9;
+/// An item that is so likely where it is is not asked about.
+const CERTAIN: f32 = 0.99;
+/// Items whose doubt is looked at closely: those that are least sure of their place.
+const LOOKED_AT: usize = 4_000;
+/// Of two items whose cosine is this one answer says what the other would.
+const ALIKE: f32 = 0.5;
 
 /// Something that a person can answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -47,7 +52,79 @@ pub struct Candidate {
     pub similarity: f32,
 }
 
+/// A question that was asked, and what came of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Asked {
+    /// When, in milliseconds since 1970.
+    pub time: i64,
+    /// Whether it was what a group is; else it was where an item belongs.
+    pub of_group: bool,
+    /// What the group or the item was called.
+    pub name: String,
+    /// What was answered; nothing yet where it is open.
+    pub answer: Option<Answer>,
+}
+
+/// What came of a question.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// It is of this name, or belongs to the group of this name.
+    Is(String),
+    /// It belongs nowhere.
+    Noise,
+    /// The group is no more, or the item is none any longer.
+    Gone,
+}
+
 impl Collection {
+    /// Notes that some questions were asked, for [`asked`](Self::asked). Where nobody can write now, that is left out.
+    pub fn note_asked(&self, questions: &[Question]) {
+        let noted: Vec<(Option<ItemId>, Option<GroupId>, &str)> = questions
+            .iter()
+            .map(|question| match question {
+                Question::Name { group, .. } => (None, Some(group.id), &*group.name),
+                Question::Place { item } => (Some(item.id), None, &*item.name),
+            })
+            .collect();
+        if !noted.is_empty() {
+            let _ = Store::open(self.folder(), true).and_then(|store| store.note_asked(&noted));
+        }
+    }
+
+    /// What was asked, open questions first and of these the last first, at most so many.
+    pub fn asked(&self, most: usize) -> Result<Vec<Asked>, Error> {
+        self.store.snapshot(|store| {
+            let groups = Groups::read(store)?;
+            let mut asked = Vec::new();
+            for question in store.asked(most)? {
+                let answer = match (question.item, question.group) {
+                    (_, Some(group)) => match groups.resolve(group) {
+                        Some(whole) => groups.all[&whole].named.then(|| Answer::Is(groups.name(whole))),
+                        None => Some(Answer::Gone),
+                    },
+                    (Some(item), None) => match store.place(item)?.map(|placed| placed.place) {
+                        Some(Place::In { group, said: true, .. }) => {
+                            groups.resolve(group).map(|whole| Answer::Is(groups.name(whole)))
+                        }
+                        Some(Place::Noise) => Some(Answer::Noise),
+                        Some(_) => None,
+                        None => Some(Answer::Gone),
+                    },
+                    (None, None) => continue,
+                };
+                asked.push(Asked {
+                    time: question.time,
+                    of_group: question.group.is_some(),
+                    name: question.name,
+                    answer,
+                });
+            }
+            asked.sort_by_key(|asked| asked.answer.is_some());
+            Ok(asked)
+        })
+    }
+
     /// So many questions, those that help most first.
     pub fn ask(&self, count: usize) -> Result<Vec<Question>, Error> {
         let mut questions = Vec::new();
@@ -136,53 +213,86 @@ impl Collection {
             .collect()
     }
 
-    /// Items whose answer decides most: in turn for every group that much is doubtful about, first what is in the middle of it. The
-    /// most doubtful of all are mostly odd ones, whose answers say little about others. Of one scene one is asked for.
+    /// Items whose answer decides most: those that lie between two groups, of which none is much like another, and one of a scene.
+    /// The oddest of all say little about others.
     fn doubtful(&self, count: usize) -> Result<Vec<ItemId>, Error> {
-        if count == 0 {
+        let (Some(dim), true) = (self.dim()?, count > 0) else {
             return Ok(Vec::new());
-        }
+        };
         self.store.snapshot(|store| {
             let groups = Groups::read(store)?;
-            let mut borders: BTreeMap<Option<GroupId>, Vec<(f32, ItemId)>> = BTreeMap::new();
+            let mut open: Vec<(f32, ItemId)> = Vec::new();
             for (item, placed) in store.places()? {
-                let (group, probability) = match placed.place {
-                    Place::Waiting { guess, probability } => (guess, probability),
+                let probability = match placed.place {
+                    Place::Waiting { probability, .. } => probability.unwrap_or(0.0),
                     Place::In {
-                        group,
                         probability,
                         said: false,
-                    } if !groups.is_bound(&placed) && probability.is_some_and(|probability| probability < SURE) => {
-                        (Some(group), probability)
-                    }
+                        ..
+                    } if !groups.is_bound(&placed) => probability.unwrap_or(0.0),
                     _ => continue,
                 };
-                let group = group.and_then(|group| groups.resolve(group));
-                borders
-                    .entry(group)
-                    .or_default()
-                    .push((probability.unwrap_or(0.0), item));
-            }
-            let mut queues: Vec<Vec<(f32, ItemId)>> = borders.into_values().collect();
-            for queue in &mut queues {
-                queue.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-                let middle = queue[queue.len() / 2].0;
-                // The nearest to the middle last, to be taken first.
-                let off = |entry: &(f32, ItemId)| (entry.0 - middle).abs();
-                queue.sort_by(|a, b| off(b).total_cmp(&off(a)).then(b.1.cmp(&a.1)));
-            }
-            queues.sort_by_key(|queue| (Reverse(queue.len()), queue.last().map(|&(_, item)| item)));
-            let (mut chosen, mut scenes) = (Vec::new(), BTreeSet::new());
-            while chosen.len() < count && queues.iter().any(|queue| !queue.is_empty()) {
-                for queue in &mut queues {
-                    let Some((_, item)) = queue.pop() else { continue };
-                    let scene = store.item(item)?.and_then(|item| item.scene);
-                    if chosen.len() < count && scene.is_none_or(|scene| scenes.insert(scene)) {
-                        chosen.push(item);
-                    }
+                if probability < CERTAIN {
+                    open.push((probability, item));
                 }
             }
-            Ok(chosen)
+            open.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            open.truncate(LOOKED_AT.max(count));
+            let mut items: Vec<ItemId> = open.iter().map(|&(_, item)| item).collect();
+            items.sort_unstable();
+            let rows = store.features(&items, dim)?;
+            let Some(model) = Model::load(store, &groups, dim)? else {
+                return Ok(open.into_iter().take(count).map(|(_, item)| item).collect());
+            };
+            let cosines = model.cosines(&rows);
+            let mut order: Vec<(f32, usize)> = cosines
+                .chunks_exact(model.groups.len())
+                .map(|cosines| lead(&chances(cosines)))
+                .zip(0..)
+                .collect();
+            order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            let rows = model
+                .taxonomy
+                .calibration()
+                .map_or(rows.clone(), |known| known.transform(&rows));
+            let mut chosen: Vec<usize> = Vec::new();
+            let mut scenes = BTreeSet::new();
+            let mut passed_over = Vec::new();
+            for (_, at) in order {
+                if chosen.len() == count {
+                    break;
+                }
+                let scene = store.item(items[at])?.and_then(|item| item.scene);
+                if scene.is_some_and(|scene| !scenes.insert(scene)) {
+                    continue;
+                }
+                let alike = |&other: &usize| cosine(rows.row(at), rows.row(other)) >= ALIKE;
+                match chosen.iter().any(alike) {
+                    true => passed_over.push(at),
+                    false => chosen.push(at),
+                }
+            }
+            let room = count - chosen.len();
+            chosen.extend(passed_over.into_iter().take(room));
+            Ok(chosen.into_iter().map(|at| items[at]).collect())
         })
     }
+}
+
+/// By how much the likeliest of some chances leads.
+fn lead(chances: &[f32]) -> f32 {
+    let (mut first, mut second) = (0.0, 0.0);
+    for &chance in chances {
+        if chance > first {
+            (first, second) = (chance, first);
+        } else if chance > second {
+            second = chance;
+        }
+    }
+    first - second
+}
+
+/// The cosine of two rows of length one.
+fn cosine(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

@@ -54,6 +54,9 @@ pub struct GroupInfo {
     /// The larger group that it is one of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<GroupId>,
+    /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_name: Option<String>,
     /// Whether it holds groups and no items.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub holds_groups: bool,
@@ -72,6 +75,12 @@ pub struct ItemInfo {
     /// Where it is.
     #[serde(flatten)]
     pub state: ItemState,
+    /// The larger group that the group is one of which it is in, or which is guessed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<GroupId>,
+    /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_name: Option<String>,
     /// The number of its scene, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scene: Option<i64>,
@@ -614,9 +623,16 @@ impl Groups {
             confirmed: own.said as u64,
             guessed: tally_of(tallies, Which::Guessed(parts)).items as u64,
             merged: parts.iter().skip(1).map(|&part| self.name(part)).collect(),
-            parent: group.parent.filter(|&parent| self.resolve(parent) == Some(parent)),
+            parent: self.parent(id),
+            parent_name: self.parent(id).map(|parent| self.name(parent)),
             holds_groups: group.holds_groups,
         }
+    }
+
+    /// The larger group that one is one of.
+    fn parent(&self, id: GroupId) -> Option<GroupId> {
+        let parent = self.all.get(&id)?.parent?;
+        (self.resolve(parent) == Some(parent)).then_some(parent)
     }
 
     pub(crate) fn item(&self, item: StoredItem) -> Option<ItemInfo> {
@@ -650,11 +666,14 @@ impl Groups {
             }
             Place::Noise => ItemState::Noise,
         };
+        let parent = state.shown().and_then(|shown| self.parent(shown.group?));
         Some(ItemInfo {
             id: item.id,
             name: item.name,
             path: item.path,
             state,
+            parent,
+            parent_name: parent.map(|parent| self.name(parent)),
             scene: item.scene,
         })
     }

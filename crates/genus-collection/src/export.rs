@@ -1,5 +1,6 @@
 //! What is in a collection, in the files that other programs read; and what can be saved of a damaged one.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use genus::Progress;
@@ -83,7 +84,8 @@ impl Collection {
                 ..ExportOutcome::default()
             };
             let path = folder.join(format!("assignments.{}", options.format.extension()));
-            let mut writer = AssignmentWriter::create(path, options.format)?.for_spreadsheets(options.spreadsheet);
+            let writer = AssignmentWriter::create_with_parents(path, options.format)?;
+            let mut writer = writer.for_spreadsheets(options.spreadsheet);
             let mut features = match options.features {
                 true => {
                     let encoder = store.meta("encoder")?;
@@ -101,7 +103,7 @@ impl Collection {
                     outcome.noise += 1;
                     return Ok(());
                 };
-                writer.write(&row.row())?;
+                writer.write_under(&row.row(), item.parent_name.as_deref())?;
                 outcome.items += 1;
                 if let Some(features) = &mut features {
                     let label = (!row.score.unsure).then(|| row.category.clone());
@@ -160,7 +162,7 @@ impl Collection {
         dim: usize,
         mut each: impl FnMut(&ItemInfo, Option<SortedItem>, &[f32]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let named: std::collections::BTreeMap<GroupId, bool> = self
+        let named: BTreeMap<GroupId, bool> = self
             .groups()?
             .into_iter()
             .map(|group| (group.id, group.named))
@@ -313,9 +315,6 @@ fn write_groups(folder: &Path, groups: &[GroupInfo]) -> Result<(), Error> {
     let header = ["number", "name", "kind", "items", "confirmed", "waiting", "parent"];
     table.write_record(header).map_err(|e| failed(e.into()))?;
     for group in groups {
-        let parent = group
-            .parent
-            .and_then(|parent| groups.iter().find(|other| other.id == parent));
         let kind = match (group.holds_groups, group.named) {
             (true, _) => "groups",
             (_, true) => "known",
@@ -328,7 +327,7 @@ fn write_groups(folder: &Path, groups: &[GroupInfo]) -> Result<(), Error> {
             group.items.to_string(),
             group.confirmed.to_string(),
             group.guessed.to_string(),
-            parent.map_or_else(String::new, |parent| parent.name.clone()),
+            group.parent_name.clone().unwrap_or_default(),
         ];
         table.write_record(record).map_err(|e| failed(e.into()))?;
     }
@@ -348,13 +347,11 @@ pub(crate) fn named(model: &Model, groups: &Groups, infos: &[GroupInfo]) -> Resu
     let mut order: Vec<usize> = (0..model.groups.len()).collect();
     order.sort_by_key(|&at| !is_named(at));
     let members = model.taxonomy.members();
+    let sizes: BTreeMap<GroupId, u64> = infos.iter().map(|info| (info.id, info.items)).collect();
     let entries = order.iter().map(|&at| TaxonomyEntry {
         name: groups.name(model.groups[at]),
         kind: if is_named(at) { Kind::Known } else { Kind::Novel },
-        items: infos
-            .iter()
-            .find(|info| info.id == model.groups[at])
-            .map_or(0, |info| info.items),
+        items: sizes.get(&model.groups[at]).copied().unwrap_or(0),
     });
     let centres: Features = model.taxonomy.centres().select(&order);
     let mut taxonomy = Taxonomy::from_parts(entries.collect(), centres)?;

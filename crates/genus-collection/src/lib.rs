@@ -49,6 +49,7 @@ mod live;
 mod map;
 mod model;
 mod query;
+mod refine;
 mod refresh;
 mod report;
 mod rules;
@@ -58,7 +59,7 @@ mod tokens;
 
 pub use add::{AddOptions, AddOutcome};
 pub use apply::Corrections;
-pub use ask::{Candidate, Question};
+pub use ask::{Answer, Asked, Candidate, Question};
 pub use check::{CheckOutcome, CompactOutcome, FileProblem};
 pub use collection::{Collection, GroupInfo, ItemInfo, ItemState, Items, Preview, Status};
 pub use error::Error;

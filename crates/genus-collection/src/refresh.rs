@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::knowledge::{self, AT_ONCE, spread};
 use crate::levels::{self, Level};
 use crate::model::{Entry, Group, GroupId, ItemId, Place, PlacedItem};
+use crate::refine;
 use crate::split::parts_of;
 use crate::store::{Store, Which};
 
@@ -26,6 +27,13 @@ const ALL_EXAMPLES: usize = 20_000;
 const DIVISIBLE: usize = 6;
 /// Groups whose fate the log tells one by one.
 const TOLD: usize = 1000;
+
+/// Whether everything is sorted for the first time, as `discover` does, or again, when people have said what some of it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Time {
+    First,
+    Again,
+}
 
 /// What became of a group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,12 +100,13 @@ impl Collection {
     /// Sorts everything anew that no person has decided about.
     pub fn refresh(&mut self, level: Level, progress: &dyn Progress) -> Result<RefreshOutcome, Error> {
         self.store
-            .transaction(|store| self.refresh_within(store, level, progress))
+            .transaction(|store| self.refresh_within(store, Time::Again, level, progress))
     }
 
     pub(crate) fn refresh_within(
         &self,
         store: &Store,
+        time: Time,
         level: Level,
         progress: &dyn Progress,
     ) -> Result<RefreshOutcome, Error> {
@@ -119,7 +128,10 @@ impl Collection {
             progress.advance(steps)
         });
         progress.end();
-        let found = found?;
+        let mut found = found?;
+        if time == Time::Again && !support.classes().is_empty() && items.len() <= AT_ONCE {
+            found = refine::by_examples(found, &support, &store.features(&items, dim)?)?;
+        }
 
         // Where the method would put every item: in a group that has examples, or in one that it found.
         let classes: Vec<GroupId> = support

@@ -20,11 +20,13 @@ const SHOWN: usize = 5_000;
 const ENTRIES: usize = 200;
 
 impl Collection {
-    /// Writes `report.html` into a folder: one page that stands alone. `tell` says an entry of the log in words, and when it was.
+    /// Writes `report.html` into a folder: one page that stands alone. `tell` says an entry of the log in words, and when it was;
+    /// `tell_asked` does the same for a question and its answer.
     pub fn report(
         &self,
         folder: &Path,
         tell: impl Fn(&crate::Entry) -> (String, String),
+        tell_asked: impl Fn(&crate::Asked) -> genus_report::Asked,
         progress: &dyn Progress,
     ) -> Result<PathBuf, Error> {
         let made = genus::Folder::create(folder, genus::Purpose::Results)?;
@@ -122,6 +124,15 @@ impl Collection {
                 seconds: 0.0,
                 version: env!("CARGO_PKG_VERSION").to_owned(),
             };
+            report.asked = self.asked(ENTRIES)?.iter().map(tell_asked).collect();
+            let parents: BTreeMap<String, Option<String>> = self
+                .groups()?
+                .into_iter()
+                .map(|group| (group.name, group.parent_name))
+                .collect();
+            for (category, entry) in report.categories.iter_mut().zip(taxonomy.entries()) {
+                category.parent = parents.get(&entry.name).cloned().flatten();
+            }
             report.history = self
                 .log(None, ENTRIES)?
                 .iter()

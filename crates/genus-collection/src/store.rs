@@ -31,6 +31,8 @@ const VERSION: i64 = MIGRATIONS.len() as i64;
 const PAGE: i64 = 16_384;
 /// How long another writer is waited for when it is not known by the lock of the folder.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// And where nobody has to know.
+const SHORT_PATIENCE: Duration = Duration::from_millis(200);
 
 const IN: i64 = 1;
 const WAITING: i64 = 2;
@@ -90,6 +92,10 @@ const MIGRATIONS: &[&str] = &["
         key BLOB PRIMARY KEY, request BLOB NOT NULL, time INTEGER NOT NULL, status INTEGER NOT NULL, body BLOB NOT NULL
     ) WITHOUT ROWID;
     CREATE INDEX reply_time ON reply (time);
+", "
+    CREATE TABLE asked (
+        item INTEGER NOT NULL, grp INTEGER NOT NULL, name TEXT NOT NULL, time INTEGER NOT NULL, PRIMARY KEY (item, grp)
+    ) WITHOUT ROWID;
 "];
 
 /// How sure the place of an item is: what a person said is certain, and what nothing speaks for is not at all.
@@ -1472,6 +1478,52 @@ impl Store {
             params![key, request, time, status, body],
         )
     }
+
+    /// Notes questions, of a group or an item each, with what that is called; those that were asked before are asked again.
+    pub(crate) fn note_asked(&self, questions: &[(Option<ItemId>, Option<GroupId>, &str)]) -> Result<()> {
+        // Whoever asks does not want to wait for who writes.
+        self.sql(self.db.busy_timeout(SHORT_PATIENCE))?;
+        let time = now();
+        self.transaction(|store| {
+            questions.iter().try_for_each(|(item, group, name)| {
+                let numbers = (item.map_or(0, |item| item.0), group.map_or(0, |group| group.0));
+                store.write(
+                    "INSERT OR REPLACE INTO asked VALUES (?,?,?,?)",
+                    params![numbers.0, numbers.1, name, time],
+                )
+            })
+        })
+    }
+
+    /// What was asked, the last first, at most so many: when, about which item or group, and what that was called.
+    pub(crate) fn asked(&self, most: usize) -> Result<Vec<StoredQuestion>> {
+        // A database of an earlier version that is only read knows of none.
+        let there = self.rows("SELECT 1 FROM sqlite_master WHERE name = 'asked'", [], |_| Ok(()))?;
+        if there.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.rows(
+            "SELECT item, grp, name, time FROM asked ORDER BY time DESC, grp, item LIMIT ?",
+            [most as i64],
+            |row| {
+                let number = |at: usize| row.get::<_, i64>(at).map(|number| (number != 0).then_some(number));
+                Ok(StoredQuestion {
+                    item: number(0)?.map(ItemId),
+                    group: number(1)?.map(GroupId),
+                    name: row.get(2)?,
+                    time: row.get(3)?,
+                })
+            },
+        )
+    }
+}
+
+/// A question as it is stored.
+pub(crate) struct StoredQuestion {
+    pub(crate) item: Option<ItemId>,
+    pub(crate) group: Option<GroupId>,
+    pub(crate) name: String,
+    pub(crate) time: i64,
 }
 
 /// A token as it is stored.

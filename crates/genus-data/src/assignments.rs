@@ -26,6 +26,9 @@ pub(crate) const COLUMNS: [&str; 7] = ["id", "category", "kind", "score", "margi
 /// Rows gathered before they are handed to the Parquet writer.
 const PARQUET_BATCH: usize = 8192;
 
+/// The column of the larger group that an item's category is one of, where categories have such.
+const PARENT: &str = "parent";
+
 /// The format of an assignments file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Format {
@@ -119,6 +122,8 @@ pub struct AssignmentWriter {
     /// What errors call the output.
     target: String,
     encoder: RowEncoder,
+    /// Whether there is a column of parents.
+    parents: bool,
     /// Whether cells of CSV that a spreadsheet would take for formulas are marked as texts.
     for_spreadsheets: bool,
 }
@@ -126,24 +131,30 @@ pub struct AssignmentWriter {
 impl AssignmentWriter {
     /// Writes into a file of a folder of results that appears, or replaces what is there, when the writer is finished.
     pub fn create(path: impl AsRef<Path>, format: Format) -> Result<Self, DataError> {
-        let path = path.as_ref();
-        Self::start(
-            path.display().to_string(),
-            AssignmentOutput::File(AtomicFile::create_own(path)?),
-            format,
-        )
+        Self::create_file(path.as_ref(), format, false)
+    }
+
+    /// The same with a last column, `parent`: the larger category that an item's own is one of.
+    pub fn create_with_parents(path: impl AsRef<Path>, format: Format) -> Result<Self, DataError> {
+        Self::create_file(path.as_ref(), format, true)
+    }
+
+    fn create_file(path: &Path, format: Format, parents: bool) -> Result<Self, DataError> {
+        let out = AssignmentOutput::File(AtomicFile::create_own(path)?);
+        Self::start(path.display().to_string(), out, format, parents)
     }
 
     /// Writes onto a stream; `name` is what errors call it, as "standard output".
     pub fn new(out: Box<dyn Write + Send>, name: impl Into<String>, format: Format) -> Result<Self, DataError> {
-        Self::start(name.into(), AssignmentOutput::Stream(out), format)
+        Self::start(name.into(), AssignmentOutput::Stream(out), format, false)
     }
 
-    fn start(target: String, out: AssignmentOutput, format: Format) -> Result<Self, DataError> {
-        match RowEncoder::start(out, format) {
+    fn start(target: String, out: AssignmentOutput, format: Format, parents: bool) -> Result<Self, DataError> {
+        match RowEncoder::start(out, format, parents) {
             Ok(encoder) => Ok(Self {
                 target,
                 encoder,
+                parents,
                 for_spreadsheets: false,
             }),
             Err(source) => Err(DataError::write(&target, source)),
@@ -161,17 +172,26 @@ impl AssignmentWriter {
 
     /// Writes where one item went.
     pub fn write(&mut self, row: &AssignmentRow) -> Result<(), DataError> {
+        self.write_under(row, None)
+    }
+
+    /// Writes where one item went, and the larger category that its own is one of; without a column for it that is left out.
+    pub fn write_under(&mut self, row: &AssignmentRow, parent: Option<&str>) -> Result<(), DataError> {
         let marked = self.for_spreadsheets && matches!(self.encoder, RowEncoder::Csv(_));
-        let [id, category] = [row.id, row.category].map(|cell| match marked && is_formula(cell) {
-            true => Cow::Owned(format!("'{cell}")),
-            false => Cow::Borrowed(cell),
-        });
+        let [id, category, parent_cell] =
+            [row.id, row.category, parent.unwrap_or("")].map(|cell| match marked && is_formula(cell) {
+                true => Cow::Owned(format!("'{cell}")),
+                false => Cow::Borrowed(cell),
+            });
         let row = AssignmentRow {
             id: &id,
             category: &category,
             ..*row
         };
-        self.encoder.write(&row).map_err(|e| DataError::write(&self.target, e))
+        let parent = self.parents.then(|| parent.map(|_| &*parent_cell));
+        self.encoder
+            .write(&row, parent)
+            .map_err(|e| DataError::write(&self.target, e))
     }
 
     /// Hands on what was written so far, for whoever reads it meanwhile. Of Parquet nothing can be read before its end.
@@ -228,24 +248,27 @@ enum RowEncoder {
 }
 
 impl RowEncoder {
-    fn start(out: AssignmentOutput, format: Format) -> io::Result<Self> {
+    fn start(out: AssignmentOutput, format: Format, parents: bool) -> io::Result<Self> {
         Ok(match format {
             Format::Csv => {
                 let mut writer = csv::Writer::from_writer(out);
-                writer.write_record(COLUMNS).map_err(from_csv)?;
+                let header = COLUMNS.into_iter().chain(parents.then_some(PARENT));
+                writer.write_record(header).map_err(from_csv)?;
                 RowEncoder::Csv(Box::new(writer))
             }
             Format::Jsonl => RowEncoder::Jsonl(out),
-            Format::Parquet => RowEncoder::Parquet(Box::new(ParquetEncoder::start(out)?)),
+            Format::Parquet => RowEncoder::Parquet(Box::new(ParquetEncoder::start(out, parents)?)),
         })
     }
 
-    fn write(&mut self, row: &AssignmentRow) -> io::Result<()> {
+    /// Writes a row; where there is a column of parents, with what stands there.
+    fn write(&mut self, row: &AssignmentRow, parent: Option<Option<&str>>) -> io::Result<()> {
         match self {
             RowEncoder::Csv(writer) => {
                 let cells = row.cells();
+                let parent = parent.map(|parent| parent.unwrap_or("").as_bytes());
                 writer
-                    .write_record(cells.iter().map(|cell| cell.as_bytes()))
+                    .write_record(cells.iter().map(|cell| cell.as_bytes()).chain(parent))
                     .map_err(from_csv)
             }
             RowEncoder::Jsonl(out) => {
@@ -258,8 +281,12 @@ impl RowEncoder {
                 let text = names.to_json()?;
                 // JSON has no word for what is not finite.
                 let number = |v: Option<f32>| v.filter(|v| v.is_finite()).map_or("null".to_owned(), decimals);
+                let parent = match parent {
+                    Some(parent) => format!(",\"parent\":{}", serde_json::to_string(&parent)?),
+                    None => String::new(),
+                };
                 let line = format!(
-                    "{},\"score\":{},\"margin\":{},\"probability\":{},\"scene\":{}}}\n",
+                    "{},\"score\":{},\"margin\":{},\"probability\":{},\"scene\":{}{parent}}}\n",
                     text.strip_suffix('}').unwrap_or(&text),
                     number(Some(score.similarity)),
                     number(Some(score.margin)),
@@ -268,7 +295,7 @@ impl RowEncoder {
                 );
                 out.write_all(line.as_bytes())
             }
-            RowEncoder::Parquet(encoder) => encoder.write(row),
+            RowEncoder::Parquet(encoder) => encoder.write(row, parent.flatten()),
         }
     }
 
@@ -319,6 +346,7 @@ struct ParquetColumns {
     margin: Float32Builder,
     probability: Float32Builder,
     scene: Int64Builder,
+    parent: Option<StringBuilder>,
     rows: usize,
 }
 
@@ -326,6 +354,10 @@ impl ParquetColumns {
     /// The rows gathered so far, which are then forgotten.
     fn take(&mut self) -> io::Result<RecordBatch> {
         self.rows = 0;
+        let parent = self
+            .parent
+            .as_mut()
+            .map(|parent| (Arc::new(parent.finish()) as ArrayRef, true));
         let columns: [(ArrayRef, bool); 7] = [
             (Arc::new(self.id.finish()), false),
             (Arc::new(self.category.finish()), false),
@@ -335,23 +367,30 @@ impl ParquetColumns {
             (Arc::new(self.probability.finish()), true),
             (Arc::new(self.scene.finish()), true),
         ];
-        let named = COLUMNS.into_iter().zip(columns);
+        let names = COLUMNS.into_iter().chain([PARENT]);
+        let named = names.zip(columns.into_iter().chain(parent));
         RecordBatch::try_from_iter_with_nullable(named.map(|(name, (column, nullable))| (name, column, nullable)))
             .map_err(io::Error::other)
     }
 }
 
 impl ParquetEncoder {
-    fn start(out: AssignmentOutput) -> io::Result<Self> {
-        let mut columns = ParquetColumns::default();
+    fn start(out: AssignmentOutput, parents: bool) -> io::Result<Self> {
+        let mut columns = ParquetColumns {
+            parent: parents.then(StringBuilder::default),
+            ..ParquetColumns::default()
+        };
         let schema = columns.take()?.schema();
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let writer = ArrowWriter::try_new(out, schema, Some(properties)).map_err(into_io)?;
         Ok(Self { writer, columns })
     }
 
-    fn write(&mut self, row: &AssignmentRow) -> io::Result<()> {
+    fn write(&mut self, row: &AssignmentRow, parent: Option<&str>) -> io::Result<()> {
         let columns = &mut self.columns;
+        if let Some(parents) = &mut columns.parent {
+            parents.append_option(parent);
+        }
         columns.id.append_value(row.id);
         columns.category.append_value(row.category);
         columns.kind.append_value(row.kind());

@@ -39,16 +39,29 @@
 
   /** Every category with its most typical pictures, or by its name alone. */
   function glance() {
-    const list = el("ul", { class: `glance${pictured ? "" : " bare"}` });
     const most = pictured ? 24 : 60;
-    categories.slice(0, most).forEach((category, at) => {
+    const inList = (list) => el("ul", { class: `glance${pictured ? "" : " bare"}` }, list.map(inGlance));
+    const inGlance = (at) => {
+      const category = categories[at];
       const cover = pictured ? el("div", { class: "cover" }) : null;
-      list.append(el("li", null, el("a", { href: `#sheet-${at}`, onclick: (e) => { e.preventDefault(); goToSheet(at); } }, cover,
-        el("div", { class: "name" }, mark(at), name(category.name), el("span", { class: "count" }, number(category.items))))));
       if (cover) whenNear(cover, () => cover.append(...covers(at, 3)));
+      return el("li", null, el("a", { href: `#sheet-${at}`, onclick: (e) => { e.preventDefault(); goToSheet(at); } }, cover,
+        el("div", { class: "name" }, mark(at), name(category.name), el("span", { class: "count" }, number(category.items)))));
+    };
+    const all = categories.map((_, at) => at);
+    const alone = all.filter((at) => !data.parents?.[at]);
+    const list = inList(alone.slice(0, most));
+    if (alone.length > most) list.append(el("li", { class: "soft small" }, `and ${number(alone.length - most)} more below`));
+    // Those that are one in the level above fold out from under its name.
+    const sets = new Map();
+    all.filter((at) => data.parents?.[at]).forEach((at) => {
+      const parent = data.parents[at];
+      sets.set(parent, [...(sets.get(parent) ?? []), at]);
     });
-    if (categories.length > most) list.append(el("li", { class: "soft small" }, `and ${number(categories.length - most)} more below`));
-    return list;
+    return [list, [...sets].map(([parent, members]) => el("details", { class: "set" },
+      el("summary", null, name(parent), el("span", { class: "count" },
+        `${number(members.length)} groups, ${things(members.reduce((sum, at) => sum + categories[at].items, 0))}`)),
+      inList(members)))];
   }
 
   const { made } = data;
@@ -60,7 +73,7 @@
 
   $("overview").append(
     el("p", { class: "eyebrow" }, name(data.title), ", sorted"),
-    el("h1", { class: "lede" }, sentence), bar, key, glance(), facts);
+    el("h1", { class: "lede" }, sentence), bar, key, ...glance(), facts);
   if (scenes.size > 0) {
     $("overview").append(el("p", { class: "note" },
       `Copies, crops and frames of a burst are one scene. It counts like one ${data.things[0]}, and all of it goes to one category.`));

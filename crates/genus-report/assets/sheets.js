@@ -50,6 +50,8 @@ class Sheet {
     this.aside.append(el("h4", null, mark(category), name(title)));
     this.aside.append(el("p", null, el("b", null, number(count)), ` ${plural(count, data.things[0], data.things[1])}${inScenes(this.all)}`,
       doubtful > 0 ? `, ${number(doubtful)} of them unsure` : ""));
+    const parent = data.parents?.[category];
+    if (parent) this.aside.append(el("p", null, "one of ", el("b", null, name(parent))));
     const nearest = data.why.nearest[category]?.[0];
     if (!known && nearest) this.aside.append(el("p", null, "closest to ", el("b", null, name(categories[nearest[0]].name)), `, ${decimals(nearest[1])}`));
     if (data.truth) {

@@ -8,7 +8,7 @@ use genus_core::explain::{CategoryTree, confusable, nearest_categories, rivals, 
 use genus_core::rng::Rng;
 use genus_core::{Features, Kind, MergeTree, Score};
 use genus_report::{
-    Category, Communities, Example, Item, NeighbourTies, Pictures, Provenance, Report, Slot, Truth, Why,
+    Asked, Category, Communities, Example, Item, NeighbourTies, Pictures, Provenance, Report, Slot, Truth, Why,
 };
 use image::{ImageEncoder as _, codecs::png::PngEncoder};
 
@@ -229,6 +229,8 @@ fn report(shape: &Shape) -> Result<Report, Box<dyn std::error::Error>> {
             kind: if at < shape.known { Kind::Known } else { Kind::Novel },
             items: own.iter().filter(|&&category| category == at).count() as u64 * shape.total / shape.items as u64,
             unsure: unsure[at],
+            // Where nothing is new there is a level above, and something was asked.
+            parent: (shape.new == 0 && at > 0).then(|| "set <b>1</b>".to_owned()),
         })
         .collect();
     let margins: Vec<f32> = items.iter().map(|item| item.score.margin).collect();
@@ -294,6 +296,21 @@ fn report(shape: &Shape) -> Result<Report, Box<dyn std::error::Error>> {
         why,
         truth: shape.truth.then_some(truth),
         history: Vec::new(),
+        asked: match shape.new {
+            0 => vec![
+                Asked {
+                    when: "2026-05-01 12:00".to_owned(),
+                    question: "What is new-1?".to_owned(),
+                    answer: None,
+                },
+                Asked {
+                    when: "2026-05-01 11:00".to_owned(),
+                    question: "Where does </td><b>x.jpg belong?".to_owned(),
+                    answer: Some("Class 1".to_owned()),
+                },
+            ],
+            _ => Vec::new(),
+        },
     };
     if shape.pictures {
         let pictures = Pictures::choose(&report);

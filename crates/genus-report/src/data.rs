@@ -112,6 +112,10 @@ fn overview(report: &Report, sheets: &[Vec<usize>]) -> Value {
             "unsure": category.unsure,
             "colour": colour,
         })).collect::<Value>(),
+        "parents": column(
+            report.categories.iter().any(|category| category.parent.is_some()),
+            &mut report.categories.iter().map(|category| json!(category.parent)),
+        ),
         "sheets": sheets.iter().map(Vec::len).collect::<Value>(),
         "items": {
             "id": items.iter().map(|item| item.id.as_str()).collect::<Value>(),
@@ -137,6 +141,7 @@ fn overview(report: &Report, sheets: &[Vec<usize>]) -> Value {
         "why": why(report),
         "truth": report.truth.as_ref().map(truth),
         "history": report.history.iter().map(|entry| json!([entry.when, entry.who, entry.what])).collect::<Value>(),
+        "asked": report.asked.iter().map(|asked| json!([asked.when, asked.question, asked.answer])).collect::<Value>(),
     })
 }
 

@@ -12,7 +12,7 @@
 //!     title: "photos".into(),
 //!     things: ["photo".into(), "photos".into()],
 //!     made: Provenance { method: "shc".into(), version: "0.1.0".into(), ..Provenance::default() },
-//!     categories: vec![Category { name: "cat".into(), kind: Kind::Known, items: 1, unsure: 0 }],
+//!     categories: vec![Category { name: "cat".into(), kind: Kind::Known, items: 1, unsure: 0, parent: None }],
 //!     items: vec![Item {
 //!         id: "</script><b>tom.jpg".into(),
 //!         category: 0,
@@ -24,6 +24,7 @@
 //!     why: Why::default(),
 //!     truth: None,
 //!     history: vec![],
+//!     asked: vec![],
 //! };
 //! let page = report.html();
 //! assert!(page.starts_with("<!doctype html>") && !page.contains("<b>tom"));
@@ -67,6 +68,19 @@ pub struct Report {
     pub truth: Option<Truth>,
     /// What was done to it, the last first, where it has a history.
     pub history: Vec<HistoryEntry>,
+    /// What people were asked about it, the open questions first.
+    pub asked: Vec<Asked>,
+}
+
+/// A question that people were asked, in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// When.
+    pub when: String,
+    /// What.
+    pub question: String,
+    /// What was answered; nothing yet where it is open.
+    pub answer: Option<String>,
 }
 
 /// Something that was done, in words.
@@ -108,6 +122,8 @@ pub struct Category {
     pub items: u64,
     /// Those of them that are unsure.
     pub unsure: u64,
+    /// The larger category that it is one of, where there is one.
+    pub parent: Option<String>,
 }
 
 /// An item that was sorted.

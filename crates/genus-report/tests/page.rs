@@ -23,6 +23,7 @@ fn category(name: &str, kind: Kind, items: u64, unsure: u64) -> Category {
         kind,
         items,
         unsure,
+        parent: None,
     }
 }
 
@@ -102,6 +103,7 @@ fn small() -> Report {
         },
         truth: Some(truth),
         history: Vec::new(),
+        asked: Vec::new(),
     }
 }
 
@@ -262,6 +264,7 @@ fn a_report_of_ten_thousand_images_is_under_forty_megabytes() {
             .collect(),
         truth: None,
         history: Vec::new(),
+        asked: Vec::new(),
         ..small()
     };
     report.examples.clear();
@@ -307,6 +310,7 @@ fn what_is_shown_of_a_large_category_begins_and_ends_as_it_does() {
             .collect(),
         truth: None,
         history: Vec::new(),
+        asked: Vec::new(),
         ..small()
     };
     let pictures = Pictures::choose(&report);

@@ -280,6 +280,7 @@ pub fn describe(described: &ReportSource) -> Report {
         kind: entry.kind,
         items: described.counts.items[at],
         unsure: described.counts.unsure[at],
+        parent: None,
     });
     Report {
         title: String::new(),
@@ -305,6 +306,7 @@ pub fn describe(described: &ReportSource) -> Report {
         },
         truth: judged.map(|(truth, _)| truth),
         history: Vec::new(),
+        asked: Vec::new(),
     }
 }
 

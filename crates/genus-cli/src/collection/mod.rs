@@ -207,7 +207,9 @@ impl Session {
                 self.report(&refreshed, || words::refreshed(&refreshed))
             }
             CollectionTask::Ask { most } => {
-                let questions = self.open()?.ask(most)?;
+                let collection = self.open()?;
+                let questions = collection.ask(most)?;
+                collection.note_asked(&questions);
                 self.show(&questions, || words::questions(&questions, &self.folder))
             }
             CollectionTask::Report { out } => self.write_report(out.as_ref().unwrap_or(&self.folder)),
@@ -439,7 +441,7 @@ impl Session {
 
     fn write_report(&self, folder: &Path) -> Result<(), Failure> {
         let progress = self.progress();
-        let path = self.open()?.report(folder, words::happening, &progress)?;
+        let path = self.open()?.report(folder, words::happening, words::asked, &progress)?;
         drop(progress);
         if self.json {
             return say::print(&format!("{:#}\n", json!({ "report": path })));

@@ -6,8 +6,8 @@ use std::path::Path;
 use anstyle::{AnsiColor, Style};
 use genus::text::{plural, thousands};
 use genus_collection::{
-    AddOutcome, CheckOutcome, CompactOutcome, Corrections, Entry, ExportOutcome, Fate, GroupInfo, ItemInfo, ItemState,
-    Preview, Question, RefreshOutcome, SalvageOutcome, Status,
+    AddOutcome, Answer, Asked, CheckOutcome, CompactOutcome, Corrections, Entry, ExportOutcome, Fate, GroupInfo,
+    ItemInfo, ItemState, Preview, Question, RefreshOutcome, SalvageOutcome, Status,
 };
 
 use crate::failure::printable;
@@ -150,8 +150,8 @@ pub(super) fn groups(groups: &[GroupInfo], total: usize) -> String {
         if !group.merged.is_empty() {
             notes.push(format!("with {}", name(&group.merged.join(", "))));
         }
-        if let Some(parent) = group.parent.and_then(|id| groups.iter().find(|other| other.id == id)) {
-            notes.push(format!("in {}", name(&parent.name)));
+        if let Some(parent) = &group.parent_name {
+            notes.push(format!("in {}", name(parent)));
         }
         if group.holds_groups {
             let below = groups.iter().filter(|other| other.parent == Some(group.id));
@@ -186,6 +186,9 @@ pub(super) fn group(group: &GroupInfo) -> String {
     }
     if !group.merged.is_empty() {
         let _ = write!(text, ", with {}", name(&group.merged.join(", ")));
+    }
+    if let Some(parent) = &group.parent_name {
+        let _ = write!(text, ", in {}", name(parent));
     }
     text.push('\n');
     text
@@ -233,6 +236,12 @@ fn sentence(entry: &Entry) -> String {
             let groups = said["groups"].as_array().map_or(0, Vec::len) as u64;
             format!("merge {}", count(groups, "group", "groups"))
         }
+        "move" => match (&said["to"], said["name"].as_str()) {
+            (to, _) if to.is_i64() => format!("move {} to group #{to}", items()),
+            (_, Some(name)) => format!("move {} to a new group \"{name}\"", items()),
+            _ => format!("move {} to a new group", items()),
+        },
+        "confirm" if said["group"].is_i64() => format!("confirm group #{}, {}", said["group"], items()),
         "split" => format!("split group #{}, {} moved", said["group"], items()),
         "refresh" => format!(
             "refresh: {} sorted, {} in another place",
@@ -253,6 +262,23 @@ fn sentence(entry: &Entry) -> String {
 /// When something was done, and what it was.
 pub(super) fn happening(entry: &Entry) -> (String, String) {
     (date(entry.time), sentence(entry))
+}
+
+/// A question that was asked, and its answer.
+pub(super) fn asked(asked: &Asked) -> genus_report::Asked {
+    let answer = |answer: &Answer| match answer {
+        Answer::Is(group) => group.clone(),
+        Answer::Noise => "belongs nowhere".to_owned(),
+        Answer::Gone => "is no more".to_owned(),
+    };
+    genus_report::Asked {
+        when: date(asked.time),
+        question: match asked.of_group {
+            true => format!("What is {}?", asked.name),
+            false => format!("Where does {} belong?", asked.name),
+        },
+        answer: asked.answer.as_ref().map(answer),
+    }
 }
 
 pub(super) fn questions(questions: &[Question], folder: &Path) -> String {

@@ -446,3 +446,178 @@ fn numbers_have_a_range() {
         assert_eq!(outcome.code, Some(2), "{command}: {}", outcome.stderr);
     }
 }
+
+#[test]
+fn photographs_that_moved_are_found_again() {
+    let folder = super::images::folder();
+    let encoder = super::images::ENCODER;
+    folder.genus(&format!("init c {encoder}")).success();
+    folder.genus(&format!("add c photos {encoder}")).success();
+    let before = json(&folder, "groups c");
+    std::fs::rename(folder.path("photos"), folder.path("moved")).unwrap();
+    let checked = folder.genus("check c").success();
+    assert!(checked.text().contains("not where"), "{}", checked.text());
+    let count = json(&folder, "status c")["items"].as_u64().unwrap();
+    assert_eq!(json(&folder, "check c")["missing"], count);
+    let added = json(&folder, &format!("add c moved {encoder}"));
+    assert_eq!((&added["new"], &added["known"]), (&0.into(), &count.into()));
+    assert_eq!(json(&folder, "check c")["missing"], 0);
+    assert_eq!(json(&folder, "groups c"), before);
+    // One that has changed since is another item, and nothing is said of the one that it was.
+    folder.write("moved/red-0.bmp", super::images::bmp([1, 2, 3], 77));
+    let added = json(&folder, &format!("add c moved {encoder}"));
+    assert_eq!((&added["new"], &added["known"]), (&1.into(), &(count - 1).into()));
+    assert_eq!(json(&folder, "status c")["items"], count + 1);
+}
+
+#[test]
+fn parents_are_told_wherever_items_and_groups_are() {
+    let folder = Folder::new();
+    // Pairs of groups that lie near each other, far from the others.
+    let mut text = String::from("id,f0,f1,f2,f3,f4,f5,f6,f7,f8,f9\n");
+    for at in 0..160 {
+        let (pair, side, noise) = (at % 4, at / 4 % 2, ((at * 37) % 97) as f32 / 970.0);
+        let cells = (0..10).map(|column| match column {
+            _ if column == pair => 1.0,
+            _ if column == 4 + pair => 0.6 * side as f32 + 0.1 * noise,
+            8 => noise,
+            _ => 0.02 * ((at * (column + 3)) % 11) as f32 / 11.0,
+        });
+        text += &format!(
+            "{at},{}\n",
+            cells.map(|cell| cell.to_string()).collect::<Vec<_>>().join(",")
+        );
+    }
+    folder.write("pile.csv", text);
+    folder.genus("init c").success();
+    folder.genus("add c pile.csv").success();
+    let groups = json(&folder, "groups c");
+    let under = groups
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|group| !group["parent"].is_null());
+    let group = under.unwrap_or_else(|| panic!("no group has a parent: {groups:#}"));
+    let parent = group["parent_name"].as_str().unwrap();
+    run(&folder, &["name", "c", parent, "gulls"]).success();
+    let name = group["name"].as_str().unwrap();
+    let shown = json(&folder, &format!("show c {name}"));
+    assert_eq!(shown["group"]["parent_name"], "gulls");
+    assert_eq!(shown["items"][0]["parent_name"], "gulls");
+    for format in ["csv", "jsonl", "parquet"] {
+        folder
+            .genus(&format!("export c -o {format} --format {format}"))
+            .success();
+    }
+    let table = folder.read("csv/assignments.csv");
+    assert!(
+        table.starts_with("id,category,kind,score,margin,probability,scene,parent\n"),
+        "{table}"
+    );
+    let row = |line: &&str| line.split(',').nth(1) == Some(name);
+    assert!(
+        table.lines().filter(row).all(|line| line.ends_with(",gulls")),
+        "{table}"
+    );
+    assert!(folder.read("jsonl/assignments.jsonl").contains("\"parent\":\"gulls\"}"));
+    // The table comes back as it is.
+    let untouched = json(&folder, "apply c csv/assignments.csv --dry-run");
+    assert_eq!(
+        untouched["corrections"]["actions"],
+        Value::Array(Vec::new()),
+        "{untouched:#}"
+    );
+    folder.genus("report c").success();
+    assert!(folder.read("c/report.html").contains("\"gulls\""));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_is_full_changes_nothing() {
+    let folder = animals();
+    let before = (json(&folder, "groups zoo"), json(&folder, "log zoo"));
+    let rows: String = (0..4000)
+        .map(|at| format!("m{at},1,{},0.2,0,0,0,0,0\n", at as f32 / 4000.0))
+        .collect();
+    folder.write("more.csv", format!("id,f0,f1,f2,f3,f4,f5,f6,f7\n{rows}"));
+    let mut refused = 0;
+    // No file may grow beyond this, which is what a full disk looks like from inside, at several places of the work.
+    for blocks in [1, 40, 100, 300, 600] {
+        for command in ["add zoo more.csv", "refresh zoo", "name zoo new-1 owl"] {
+            let script = format!(
+                "trap '' XFSZ; ulimit -f {blocks}; exec {} {command}",
+                env!("CARGO_BIN_EXE_genus")
+            );
+            let mut limited = Command::new("sh");
+            limited.args(["-c", &script]).current_dir(folder.path(""));
+            limited.env("GENUS_CACHE", folder.path("cache"));
+            let outcome = folder.outcome(limited, command);
+            if outcome.code == Some(0) {
+                folder.genus("undo zoo").success();
+                folder.genus("check zoo").success();
+                continue;
+            }
+            refused += 1;
+            assert_eq!(outcome.code, Some(1), "{command} with {blocks}: {}", outcome.stderr);
+            assert!(outcome.stderr.contains("error: "), "{}", outcome.stderr);
+            folder.genus("check zoo").success();
+        }
+    }
+    assert!(refused > 2, "nothing was ever full");
+    let groups = json(&folder, "groups zoo");
+    assert_eq!(groups, before.0);
+    let log = json(&folder, "log zoo -n 1000");
+    let (kept, own) = (log.as_array().unwrap(), before.1.as_array().unwrap());
+    assert_eq!(kept[kept.len() - own.len()..], own[..]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn on_a_medium_that_cannot_be_written_it_is_read() {
+    let folder = animals();
+    let before = json(&folder, "groups zoo");
+    let genus = env!("CARGO_BIN_EXE_genus");
+    // A mount of its own that can only be read, which nobody else sees.
+    let script =
+        |command: &str| format!("mount --bind zoo zoo && mount -o remount,ro,bind zoo && exec {genus} {command}");
+    let run = |command: &str| {
+        let mut within = Command::new("unshare");
+        within.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script(command)]);
+        within.current_dir(folder.path(""));
+        folder.outcome(within, command)
+    };
+    let read = run("groups zoo --json");
+    if read.code != Some(0) && read.stderr.contains("unshare") {
+        // This system lets nobody mount; the same without permissions, which do not bind root.
+        return;
+    }
+    assert_eq!(read.code, Some(0), "{}", read.stderr);
+    assert_eq!(serde_json::from_str::<Value>(read.text()).unwrap(), before);
+    for command in [
+        "status zoo",
+        "show zoo new-1",
+        "log zoo",
+        "ask zoo",
+        "check zoo",
+        "export zoo -o elsewhere",
+    ] {
+        let outcome = run(command);
+        assert_eq!(outcome.code, Some(0), "{command}: {}", outcome.stderr);
+    }
+    for command in [
+        "name zoo new-1 owl",
+        "refresh zoo",
+        "undo zoo",
+        "add zoo pile.csv",
+        "compact zoo",
+    ] {
+        let outcome = run(command);
+        assert_eq!(outcome.code, Some(1), "{command}: {}", outcome.stderr);
+        assert!(
+            outcome.stderr.contains("cannot be written"),
+            "{command}: {}",
+            outcome.stderr
+        );
+    }
+    assert_eq!(json(&folder, "groups zoo"), before);
+}

@@ -17,7 +17,7 @@ const REPORTS = {
   ten: { sentence: /^Of 10 photos, \d are of your 2 classes and \d form 1 new group\.$/, sheets: 3, map: true, truth: false, pictures: false, evil: true, texts: true },
   thousand: { sentence: /^Of 1,000 photos in 8\d\d scenes, \d+ are of your 5 classes, \d+ form 9 new groups, and \d+ are unsure\.$/, sheets: 14, map: true, truth: true, pictures: true, evil: true, scenes: true },
   "twenty-thousand": { sentence: /^Of 20,000 photos, [\d,]+ are of your 20 classes, [\d,]+ form 60 new groups, and [\d,]+ are unsure\.$/, sheets: 60, map: true, truth: false, pictures: true },
-  "nothing-new": { sentence: /^Of 40 photos, 40 are of your 3 classes\. Nothing new was found\.$/, sheets: 3, map: false, truth: false, pictures: false },
+  "nothing-new": { sentence: /^Of 40 photos, 40 are of your 3 classes\. Nothing new was found\.$/, sheets: 3, map: false, truth: false, pictures: false, levels: true },
   sample: { sentence: /^Of 1,2\d\d,\d{3} photos, /, sheets: 12, map: true, truth: false, pictures: false, sampled: true },
 };
 
@@ -59,6 +59,18 @@ async function check(context, report, expected) {
   assert.equal(await page.locator(".note").count(), expected.sampled || expected.scenes ? 1 : 0);
   const facts = await page.locator(".facts").innerText();
   for (const word of ["Method", "Encoder", "Seed", "Time"]) assert.ok(facts.includes(word), word);
+
+  // Categories that are one in the level above fold out from under its name, and what was asked is a table.
+  const set = page.locator("#overview details.set");
+  assert.equal(await set.count(), expected.levels ? 1 : 0);
+  assert.ok((await page.locator("#overview .glance > li").count()) > 0);
+  assert.equal(await page.locator("#asked").isVisible(), expected.levels === true);
+  if (expected.levels) {
+    assert.equal(await set.locator("li").first().isVisible(), false);
+    await set.locator("summary").click();
+    assert.equal(await set.locator("li").first().isVisible(), true);
+    assert.deepEqual(await page.locator("#asked tbody td:last-child").allInnerTexts(), ["open", "Class 1"]);
+  }
 
   // Sheets: the bar leads to them, and they show what there is.
   assert.equal(await page.locator(".sheet").count(), expected.sheets);
