@@ -9,6 +9,7 @@ mod say;
 mod args;
 mod assign;
 mod bench;
+mod bulk;
 mod cache;
 mod calibrate;
 mod collection;

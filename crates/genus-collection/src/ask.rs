@@ -1,6 +1,6 @@
 //! Which questions help most: groups to name, the largest first, then items at doubtful borders.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -16,7 +16,9 @@ use crate::store::Store;
 const WORTH_A_NAME: u64 = 3;
 /// Items that stand for a group that is to be named.
 const TYPICAL: usize = 3;
-/// An item that is so likely where it is is not asked about.
+/// An item that is less likely where it is counts as doubtful.
+const SURE: f32 = 0.9;
+/// An item that is at least so likely where it is, is not asked about.
 const CERTAIN: f32 = 0.99;
 /// Items whose doubt is looked at closely: those that are least sure of their place.
 const LOOKED_AT: usize = 4_000;

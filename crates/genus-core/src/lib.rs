@@ -62,5 +62,5 @@ pub use real_time::{RealTime, Rule};
 pub use scenes::{ExampleIndex, Scenes, scenes};
 pub use stream::{Observation, Stream, StreamParts, StreamPlace};
 pub use task::{Prototypes, Support, Task};
-pub use taxonomy::{Assignment, Refinement, Taxonomy, TaxonomyEntry};
+pub use taxonomy::{Assignment, PartialSums, Refinement, Taxonomy, TaxonomyEntry};
 pub use two_step::{Blocks, CentreNorm, Sample, Selection, Subset, TwoStep};

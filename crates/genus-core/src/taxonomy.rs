@@ -506,15 +506,10 @@ impl Taxonomy {
     ///
     /// # Panics
     /// When the prototypes have another number of features.
-    pub fn refinement<'a>(&'a self, prototypes: &'a Features) -> Refinement<'a> {
+    pub fn refinement(&self, prototypes: &Features) -> Refinement<'_> {
         let dim = self.centres.dim();
         assert_eq!(prototypes.dim(), dim, "prototypes as wide as the centres");
-        let mut refinement = Refinement {
-            taxonomy: self,
-            sums: vec![0.0; self.entries.len() * dim],
-            weights: vec![0.0; self.entries.len()],
-            counts: vec![0; self.entries.len()],
-        };
+        let mut refinement = self.partial_refinement();
         let rows = self.in_space(prototypes.values());
         for (class, prototype) in rows.chunks_exact(dim).enumerate().take(self.entries.len()) {
             // Behind a calibrated prototype stand the examples that are not items.
@@ -524,6 +519,57 @@ impl Taxonomy {
             refinement.add_row(class, prototype, weight);
         }
         refinement
+    }
+
+    /// The same with a new category for each of some groups of items, behind those that are there, which keep their numbers and
+    /// names. Groups without items are left out.
+    pub fn with_new_groups(mut self, groups: &[Features]) -> Result<Self, TaskError> {
+        let dim = self.centres.dim();
+        let number = |entry: &TaxonomyEntry| entry.name.strip_prefix("new-")?.parse::<u64>().ok();
+        let mut name = self.entries.iter().filter_map(number).max().unwrap_or(0);
+        let mut values = std::mem::replace(&mut self.centres, Features::from_finite(dim, Vec::new())).into_values();
+        for group in groups.iter().filter(|group| !group.is_empty()) {
+            if group.dim() != dim {
+                return Err(TaskError::Dimensions {
+                    support: dim,
+                    queries: group.dim(),
+                });
+            }
+            let mut sum = vec![0.0; dim];
+            for row in self.in_space(group.values()).chunks_exact(dim) {
+                let length = norm(row);
+                let scale = if length > 0.0 { length.recip() } else { 0.0 };
+                sum.iter_mut().zip(row).for_each(|(s, &v)| *s += f64::from(v) * scale);
+            }
+            let mut centre: Vec<f32> = sum.iter().map(|&v| v as f32).collect();
+            scale_to_unit(&mut centre);
+            values.extend(centre);
+            let members = group.rows() as f64;
+            if let Some(fitting) = &mut self.fitting {
+                fitting.groups.push(Group {
+                    members,
+                    length: sum.iter().map(|v| v * v).sum::<f64>().sqrt() / members,
+                });
+            }
+            name += 1;
+            self.entries.push(TaxonomyEntry {
+                name: format!("new-{name}"),
+                kind: Kind::Novel,
+                items: group.rows() as u64,
+            });
+        }
+        self.centres = Features::from_finite(dim, values);
+        Ok(self)
+    }
+
+    /// Begins the part of a pass that some of the items are: without the prototypes, which count once.
+    pub fn partial_refinement(&self) -> Refinement<'_> {
+        Refinement {
+            taxonomy: self,
+            sums: vec![0.0; self.entries.len() * self.centres.dim()],
+            weights: vec![0.0; self.entries.len()],
+            counts: vec![0; self.entries.len()],
+        }
     }
 
     /// Rows as the centres see them: in the space of the calibration, if there is one.
@@ -588,10 +634,46 @@ pub struct Refinement<'a> {
     counts: Vec<u64>,
 }
 
+/// What a part of a pile adds to a [`Refinement`].
+///
+/// Sums of parts are added up in any grouping that is always the same: the order of additions decides about the last bits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartialSums {
+    /// The sum of the unit rows of every category, one category after the other.
+    pub sums: Vec<f64>,
+    /// The weight of the rows of every category.
+    pub weights: Vec<f64>,
+    /// How many rows every category has.
+    pub counts: Vec<u64>,
+}
+
+impl PartialSums {
+    /// Adds what another part adds.
+    ///
+    /// # Panics
+    /// When the two are of different taxonomies.
+    pub fn add(&mut self, other: &Self) {
+        assert!(
+            self.sums.len() == other.sums.len() && self.weights.len() == other.weights.len(),
+            "sums of one taxonomy"
+        );
+        let pairs = |to: &mut [f64], from: &[f64]| to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        pairs(&mut self.sums, &other.sums);
+        pairs(&mut self.weights, &other.weights);
+        self.counts
+            .iter_mut()
+            .zip(&other.counts)
+            .for_each(|(to, from)| *to += from);
+    }
+}
+
 impl Refinement<'_> {
-    /// Counts some items in.
-    pub fn add(&mut self, items: &Features) -> Result<(), TaskError> {
-        let assignments = self.taxonomy.assign(items)?;
+    /// Counts some items in whose assignments to the taxonomy are known.
+    ///
+    /// # Panics
+    /// When there is not one assignment an item.
+    pub fn add_assigned(&mut self, items: &Features, assignments: &[Assignment]) {
+        assert_eq!(items.rows(), assignments.len(), "one assignment an item");
         let rows = self.taxonomy.in_space(items.values());
         for (row, assignment) in rows.chunks_exact(items.dim()).zip(assignments) {
             let length = norm(row);
@@ -599,6 +681,38 @@ impl Refinement<'_> {
             self.add_row(assignment.category, row, scale);
             self.counts[assignment.category] += 1;
         }
+    }
+
+    /// What was counted in so far.
+    pub fn into_sums(self) -> PartialSums {
+        PartialSums {
+            sums: self.sums,
+            weights: self.weights,
+            counts: self.counts,
+        }
+    }
+
+    /// Counts in what a part of the pile adds.
+    ///
+    /// # Panics
+    /// When it is of another taxonomy.
+    pub fn add_sums(mut self, part: &PartialSums) -> Self {
+        let mut sums = PartialSums {
+            sums: self.sums,
+            weights: self.weights,
+            counts: self.counts,
+        };
+        sums.add(part);
+        self.sums = sums.sums;
+        self.weights = sums.weights;
+        self.counts = sums.counts;
+        self
+    }
+
+    /// Counts some items in.
+    pub fn add(&mut self, items: &Features) -> Result<(), TaskError> {
+        let assignments = self.taxonomy.assign(items)?;
+        self.add_assigned(items, &assignments);
         Ok(())
     }
 

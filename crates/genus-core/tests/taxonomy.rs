@@ -8,7 +8,8 @@ use common::{Cloud, Data, Recipe, Rng, dot, for_all, length, points, recipes};
 use genus_core::methods::{Method, Shc};
 use genus_core::{
     Assignment, Calibration, CalibrationParts, Category, Centre, CentreNorm, Discover, Eagerness, FeatureError,
-    Features, Kind, MergeTree, Source, Subset, Task, TaskError, Taxonomy, TaxonomyEntry, TaxonomyError, TwoStep,
+    Features, Kind, MergeTree, PartialSums, Source, Subset, Task, TaskError, Taxonomy, TaxonomyEntry, TaxonomyError,
+    TwoStep,
 };
 use proptest::prelude::*;
 
@@ -724,6 +725,40 @@ fn merged_categories_are_the_mean_of_their_items_and_the_others_stay() {
 }
 
 #[test]
+fn sums_of_parts_come_to_the_pass_over_all() {
+    for_all(
+        40,
+        (2usize..8, 2usize..10, 1usize..200, 0u64..1 << 32),
+        |(count, dim, rows, seed)| {
+            let taxonomy = taxonomy(count, dim, seed);
+            let items = random_rows(rows, dim, seed ^ 1);
+            let prototypes = Features::from_rows(random_rows(1, dim, seed ^ 2)).unwrap();
+            let mut whole = taxonomy.refinement(&prototypes);
+            whole.add(&Features::from_rows(&items).unwrap()).unwrap();
+            let whole = whole.finish();
+
+            let mut all: Option<PartialSums> = None;
+            for part in items.chunks(1 + rows / 4) {
+                let mut pass = taxonomy.partial_refinement();
+                let part = Features::from_rows(part).unwrap();
+                pass.add_assigned(&part, &taxonomy.assign(&part).unwrap());
+                let sums = pass.into_sums();
+                match &mut all {
+                    Some(all) => all.add(&sums),
+                    None => all = Some(sums),
+                }
+            }
+            let parts = taxonomy.refinement(&prototypes).add_sums(&all.unwrap()).finish();
+            prop_assert_eq!(whole.entries(), parts.entries());
+            for (one, other) in whole.centres().values().iter().zip(parts.centres().values()) {
+                prop_assert!((one - other).abs() < 1e-5, "{} and {}", one, other);
+            }
+            Ok(())
+        },
+    );
+}
+
+#[test]
 fn a_category_gets_another_name_that_no_other_has() {
     let taxonomy = taxonomy(3, 4, 1);
     let renamed = taxonomy.clone().renamed(2, "gull").unwrap();
@@ -731,4 +766,38 @@ fn a_category_gets_another_name_that_no_other_has() {
     assert_eq!(renamed.centres(), taxonomy.centres());
     assert_eq!(renamed.clone().renamed(2, "gull").unwrap(), renamed);
     assert!(matches!(renamed.renamed(0, "gull"), Err(TaxonomyError::NameTwice { name }) if name == "gull"));
+}
+
+#[test]
+fn new_groups_come_behind_what_is_there() {
+    let before = taxonomy(5, 4, 3);
+    let groups = [
+        Features::from_rows([[3.0, 0.0, 0.0, 0.0], [0.0, 5.0, 0.0, 0.0]]).unwrap(),
+        Features::new(4, vec![]).unwrap(),
+        Features::from_rows([[0.0, 0.0, 0.0, -1.0]]).unwrap(),
+    ];
+    let after = before.clone().with_new_groups(&groups).unwrap();
+    assert_eq!(after.entries()[..5], before.entries()[..]);
+    assert_eq!(after.centres().values()[..20], before.centres().values()[..]);
+    let added: Vec<_> = after.entries()[5..]
+        .iter()
+        .map(|entry| (entry.name.as_str(), entry.kind, entry.items))
+        .collect();
+    assert_eq!(added, [("new-1", Kind::Novel, 2), ("new-2", Kind::Novel, 1)]);
+    // The mean of rows of length one, whatever their length was.
+    let half = 0.5f32.sqrt();
+    let centre = after.centres().row(5);
+    assert!(
+        (centre[0] - half).abs() < 1e-6 && (centre[1] - half).abs() < 1e-6,
+        "{centre:?}"
+    );
+    assert_eq!(after.assign(&groups[2]).unwrap()[0].category, 6);
+    // Numbers go on behind the last.
+    let third = after.with_new_groups(&groups[2..]).unwrap();
+    assert_eq!(third.entries()[7].name, "new-3");
+    let narrow = Features::from_rows([[1.0]]).unwrap();
+    assert!(matches!(
+        before.with_new_groups(&[narrow]),
+        Err(TaskError::Dimensions { .. })
+    ));
 }

@@ -249,6 +249,17 @@ pub enum DataError {
 }
 
 impl DataError {
+    /// What is wrong with a row, without the file and the place in it.
+    pub(crate) fn of_row(&self) -> String {
+        match self {
+            DataError::MalformedRow { problem, .. } => problem.clone(),
+            DataError::Dimension { expected, found, .. } => format!("{found} features where {expected} are needed"),
+            DataError::NotFinite { column, value, .. } => format!("{column} is {value} as a 32-bit float"),
+            DataError::ZeroRow { .. } => "all features are zero".to_owned(),
+            other => other.to_string(),
+        }
+    }
+
     /// What a failed write means, with the way out where there is a common one.
     pub(crate) fn write(target: impl fmt::Display, source: io::Error) -> Self {
         FileError::write(target, source).into()

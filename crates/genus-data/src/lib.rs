@@ -56,8 +56,9 @@ pub use items::{ItemKey, KnownItem, KnownItems};
 pub use sorting::{LinkKind, SortError, SortedItem, Sorting, folders as folders_of};
 pub use split::{ResolvedSplit, Split};
 pub use table::{
-    ColumnProblem, ColumnRole, FeatureWriter, ParseTableFormatError, Table, TableFile, TableFormat, TableOptions,
-    TableReader, for_each_cell, nearest, panic_is_caught, read_table, read_table_with, same_encoder,
+    ColumnProblem, ColumnRole, FeatureWriter, ParseTableFormatError, RefusedRow, RowGroup, Table, TableFile,
+    TableFormat, TableOptions, TablePart, TableReader, for_each_cell, nearest, panic_is_caught, read_table,
+    read_table_with, row_groups, same_encoder,
 };
 pub use taxonomy::{
     EncoderRecord, GrowingTaxonomy, Growth, GrowthState, Origin, SideFile, TaxonomyFolder, read_growing, read_taxonomy,

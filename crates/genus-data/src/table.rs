@@ -30,6 +30,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 use std::path::Path;
 
 use genus_core::{FeatureError, Features};
@@ -42,7 +43,8 @@ pub use encoder::same_encoder;
 pub use format::{ParseTableFormatError, TableFormat};
 use genus_files::refuse_device;
 use limits::{MemoryGrowth, check_features};
-use source::{FileOrigin, RowBlock, TableSource};
+pub use parquet::{RowGroup, row_groups};
+use source::{BadRows, FileOrigin, RowBlock, TableSource};
 pub use writer::FeatureWriter;
 
 /// How many ids [`TableReader`] remembers to find duplicates: enough for most files, at some 40 MB.
@@ -167,6 +169,29 @@ pub struct TableReader {
     seen: SeenIds,
     growth: MemoryGrowth,
     finished: bool,
+    bad: BadRows,
+    refused: Vec<RefusedRow>,
+    is_numbered: bool,
+}
+
+/// A part of a feature file, all rows of which that can be used are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TablePart {
+    /// The row groups of a Parquet file; all of them by default. Other formats have none.
+    pub row_groups: Option<Range<usize>>,
+    /// Features of a row that can be used.
+    pub features: usize,
+}
+
+/// A row that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedRow {
+    /// Where it is.
+    pub place: FilePosition,
+    /// What it is called, where that is known.
+    pub id: Option<String>,
+    /// What is wrong with it.
+    pub reason: String,
 }
 
 impl TableReader {
@@ -178,7 +203,23 @@ impl TableReader {
     /// Opens a feature file of which something is said. The path `-` is standard input, whose format is said too and is a
     /// text; its blocks end where the next row is not at hand.
     pub fn open_with(path: impl AsRef<Path>, options: &TableOptions) -> Result<Self, DataError> {
-        let path = path.as_ref();
+        Self::open_wanted(path.as_ref(), options, parquet::Wanted::default())
+    }
+
+    /// Opens a part of a file. Rows that cannot be used are left out, and [`refused`](Self::refused) says what is wrong with them;
+    /// copies of an id are no reason. Rows without an id have the number that they have in the whole file.
+    pub fn open_part(path: impl AsRef<Path>, options: &TableOptions, part: &TablePart) -> Result<Self, DataError> {
+        let wanted = parquet::Wanted {
+            groups: part.row_groups.clone(),
+            bad: BadRows::SetAside {
+                features: part.features,
+            },
+        };
+        Self::open_wanted(path.as_ref(), options, wanted)
+    }
+
+    fn open_wanted(path: &Path, options: &TableOptions, wanted: parquet::Wanted) -> Result<Self, DataError> {
+        let bad = wanted.bad;
         let origin = FileOrigin::new(path).called(options.called.as_deref());
         let format = match TableFormat::of(path).or(options.format) {
             Some(format) if format.is_text() || !origin.is_standard_input() => format,
@@ -203,10 +244,10 @@ impl TableReader {
             TableFormat::Npy => npy::open(origin.clone(), file()?),
             TableFormat::Npz => npz::open(origin.clone(), file()?, options),
             TableFormat::Safetensors => safetensors::open(origin.clone(), file()?, options),
-            TableFormat::Csv | TableFormat::Tsv => csv::open(origin.clone(), format, options),
-            TableFormat::Jsonl => jsonl::open(origin.clone(), options),
-            TableFormat::Parquet => parquet::open(origin.clone(), file()?, options),
-            TableFormat::Arrow => arrow::open(origin.clone(), file()?, options),
+            TableFormat::Csv | TableFormat::Tsv => csv::open(origin.clone(), format, options, bad),
+            TableFormat::Jsonl => jsonl::open(origin.clone(), options, bad),
+            TableFormat::Parquet => parquet::open(origin.clone(), file()?, options, wanted),
+            TableFormat::Arrow => arrow::open(origin.clone(), file()?, options, bad),
         }?;
         if source.rows() == Some(0) {
             return Err(DataError::NoRows { path: path.to_owned() });
@@ -218,11 +259,14 @@ impl TableReader {
         Ok(Self {
             growth: MemoryGrowth::of(&origin),
             origin,
-            source,
             options: options.clone(),
-            rows_read: 0,
+            rows_read: source.before(),
+            source,
             seen: SeenIds::new(REMEMBERED_IDS),
             finished: false,
+            bad,
+            refused: Vec::new(),
+            is_numbered: false,
         })
     }
 
@@ -260,15 +304,29 @@ impl TableReader {
     /// The next rows: at least one and at most `max_rows`, or `None` at the end of the file. A `max_rows` of zero
     /// counts as one.
     pub fn next_block(&mut self, max_rows: usize) -> Result<Option<Table>, DataError> {
-        if self.finished {
-            return Ok(None);
+        while !self.finished {
+            let block = self
+                .source
+                .next_block(max_rows.max(1))
+                .and_then(|block| block.map(|b| self.check(b)).transpose());
+            self.finished = !matches!(block, Ok(Some(_)));
+            match block {
+                // None of its rows could be used.
+                Ok(Some(block)) if block.is_empty() => {}
+                block => return block,
+            }
         }
-        let block = self
-            .source
-            .next_block(max_rows.max(1))
-            .and_then(|block| block.map(|b| self.check(b)).transpose());
-        self.finished = !matches!(block, Ok(Some(_)));
-        block
+        Ok(None)
+    }
+
+    /// Whether the rows that were read last have no ids in the file and are called by their numbers.
+    pub fn is_numbered(&self) -> bool {
+        self.is_numbered
+    }
+
+    /// The rows of a part that could not be used, since this was asked last.
+    pub fn refused(&mut self) -> Vec<RefusedRow> {
+        std::mem::take(&mut self.refused)
     }
 
     /// Turns a raw block into rows that keep the promises of [`Table`].
@@ -278,6 +336,7 @@ impl TableReader {
             ids,
             mut labels,
             lines,
+            refused,
         } = block;
         let dim = self.source.dim();
         let rows = values.len() / dim;
@@ -295,7 +354,8 @@ impl TableReader {
                 })
         };
 
-        if let Some(ids) = &ids {
+        let is_strict = self.bad == BadRows::Refuse;
+        if let Some(ids) = ids.as_ref().filter(|_| is_strict) {
             for (row, id) in ids.iter().enumerate() {
                 if id.is_empty() {
                     return Err(self
@@ -313,27 +373,60 @@ impl TableReader {
                 }
             }
         }
-        let ids = ids.unwrap_or_else(|| (first..first + rows as u64).map(|row| row.to_string()).collect());
+        self.is_numbered = ids.is_none();
+        let mut ids = ids.unwrap_or_else(|| (first..first + rows as u64).map(|row| row.to_string()).collect());
         labels.resize(rows, None);
-        let labels = labels.into_iter().map(|label| self.options.labelled(label)).collect();
+        let mut labels: Vec<_> = labels.into_iter().map(|label| self.options.labelled(label)).collect();
 
-        for (row, values) in values.chunks_exact(dim).enumerate() {
-            match largest_magnitude(values) {
-                Magnitude::Usable => {}
-                Magnitude::Zero => {
-                    let (path, id) = (self.origin.path.clone(), ids[row].clone());
-                    return Err(DataError::ZeroRow {
-                        path,
-                        place: place(row),
-                        id,
-                    });
-                }
-                Magnitude::NotFinite => return Err(self.not_finite(values, place(row), &ids[row])),
+        let mut before = refused.into_iter().peekable();
+        let mut set_aside = Vec::new();
+        for (row, of_row) in values.chunks_exact(dim).enumerate() {
+            let problem = match before.next_if(|(refused, _)| *refused == row) {
+                Some((_, problem)) => Some(problem),
+                None => self.problem(of_row, place(row), &ids[row]),
+            };
+            let Some(problem) = problem else { continue };
+            if is_strict {
+                return Err(problem);
             }
+            self.refused.push(RefusedRow {
+                place: place(row),
+                id: Some(ids[row].clone()).filter(|id| !id.is_empty()),
+                reason: problem.of_row(),
+            });
+            set_aside.push(row);
+        }
+        let mut values = values;
+        if !set_aside.is_empty() {
+            let kept: Vec<usize> = (0..rows).filter(|row| set_aside.binary_search(row).is_err()).collect();
+            ids = kept.iter().map(|&row| std::mem::take(&mut ids[row])).collect();
+            labels = kept.iter().map(|&row| labels[row].take()).collect();
+            values = kept
+                .iter()
+                .flat_map(|&row| &values[row * dim..][..dim])
+                .copied()
+                .collect();
         }
         let features = Features::new(dim, values).map_err(|e: FeatureError| self.origin.malformed(e))?;
         self.rows_read += rows as u64;
         Ok(Table { ids, labels, features })
+    }
+
+    /// Why a row cannot be used, if it cannot.
+    fn problem(&self, values: &[f32], place: FilePosition, id: &str) -> Option<DataError> {
+        let path = || self.origin.path.clone();
+        if id.is_empty() {
+            return Some(self.origin.row(place, "the id is empty; give every row an id or none"));
+        }
+        match largest_magnitude(values) {
+            Magnitude::Usable => None,
+            Magnitude::Zero => Some(DataError::ZeroRow {
+                path: path(),
+                place,
+                id: id.to_owned(),
+            }),
+            Magnitude::NotFinite => Some(self.not_finite(values, place, id)),
+        }
     }
 
     fn not_finite(&self, values: &[f32], place: FilePosition, id: &str) -> DataError {

@@ -287,6 +287,20 @@ impl AtomicFile {
         sync_folder(folder_of(&target)).map_err(|e| FileError::write(target.display(), e))
     }
 
+    /// Brings everything onto the disk and gives the file its name unless something has it already, which then stays. Says
+    /// whether the name is this file's.
+    pub fn publish(self) -> Result<bool, FileError> {
+        let target = self.target.clone();
+        let persist = |file: NamedTempFile, target: &Path| match file.persist_noclobber(target) {
+            Ok(_) => Ok(true),
+            Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(e) => Err(e.error),
+        };
+        let published = self.finish(File::sync_all, persist, &[])?;
+        sync_folder(folder_of(&target)).map_err(|e| FileError::write(target.display(), e))?;
+        Ok(published)
+    }
+
     /// Gives the file its name unless something has it already, which then stays and is the error.
     ///
     /// It may reach the disk a little later: this is for copies, of which there are many and which can be made again.
@@ -296,13 +310,15 @@ impl AtomicFile {
         self.finish(|_| Ok(()), persist, &[])
     }
 
-    fn finish(
+    fn finish<T: Default>(
         mut self,
         settle: impl FnOnce(&File) -> io::Result<()>,
-        persist: impl FnOnce(NamedTempFile, &Path) -> io::Result<()>,
+        persist: impl FnOnce(NamedTempFile, &Path) -> io::Result<T>,
         others: &[PathBuf],
-    ) -> Result<(), FileError> {
-        let Some(writer) = self.file.take() else { return Ok(()) };
+    ) -> Result<T, FileError> {
+        let Some(writer) = self.file.take() else {
+            return Ok(T::default());
+        };
         let target = self.target.clone();
         let failed = |source: io::Error| FileError::write(target.display(), plain(source));
         let temporary = writer.get_ref().path().to_owned();
@@ -313,11 +329,11 @@ impl AtomicFile {
             if !unfinished.remove(&temporary) {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            persist(file, &self.target)?;
+            let persisted = persist(file, &self.target)?;
             others.iter().for_each(|other| {
                 unfinished.remove(other);
             });
-            Ok(())
+            Ok(persisted)
         });
         unfinished().remove(&temporary);
         written.map_err(failed)

@@ -233,3 +233,39 @@ mod unix {
         assert_eq!(std::fs::read_to_string(&target).unwrap(), "new");
     }
 }
+
+#[test]
+fn of_those_that_are_published_under_a_name_the_first_stays() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("part.csv");
+    let begin = |text: &str| {
+        let mut file = AtomicFile::create_own(&path).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file
+    };
+    let (first, second) = (begin("first"), begin("second"));
+    assert!(!path.exists());
+    assert!(second.publish().unwrap());
+    assert!(!first.publish().unwrap());
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "second");
+    assert_eq!(names(&folder), ["part.csv"]);
+    // Of many at once one wins, and what is there is whole.
+    let path = folder.path().join("race.csv");
+    let wins: usize = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..8)
+            .map(|at| {
+                let path = &path;
+                scope.spawn(move || {
+                    let mut file = AtomicFile::create_own(path).unwrap();
+                    file.write_all(at.to_string().repeat(1000).as_bytes()).unwrap();
+                    usize::from(file.publish().unwrap())
+                })
+            })
+            .collect();
+        writers.into_iter().map(|writer| writer.join().unwrap()).sum()
+    });
+    assert_eq!(wins, 1);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.len() == 1000 && text.bytes().all(|byte| byte == text.as_bytes()[0]));
+}

@@ -74,7 +74,7 @@ pub fn assign_into(
     let start = Instant::now();
     let (found, origin) = read_taxonomy(taxonomy)?;
     let calibrated_here = options.calibration.is_some();
-    let found = calibrated(taxonomy, found, &origin, options)?;
+    let found = with_calibration(taxonomy, found, &origin, options)?;
     let mut embedder = Embedder::of_taxonomy(&options.images, taxonomy, &origin, progress);
     let items = items.into();
     let query = items.called().to_owned();
@@ -232,7 +232,7 @@ impl AssignedItems<'_> {
 }
 
 /// A taxonomy with the calibration that it is given, if it is given one.
-pub(crate) fn calibrated(
+pub fn with_calibration(
     path: &Path,
     taxonomy: Taxonomy,
     origin: &Origin,

@@ -12,7 +12,7 @@ use genus_data::{
 };
 use genus_report::Report;
 
-use crate::assign::{AssignOptions, AssignedItems, calibrated, check_fit};
+use crate::assign::{AssignOptions, AssignedItems, check_fit, with_calibration};
 use crate::counts::Counts;
 use crate::error::Purpose;
 use crate::images::{Embedder, ImageOptions};
@@ -37,7 +37,7 @@ pub fn grow(
     let ground = GrowthFolder::open(into)?;
     let found = read_growing(taxonomy)?;
     let (origin, before) = (found.made, found.growth);
-    let found = calibrated(taxonomy, found.taxonomy, &origin, options)?;
+    let found = with_calibration(taxonomy, found.taxonomy, &origin, options)?;
     let mut growth = GrowthRun::new(found.clone(), &origin, before, taxonomy, ground)?;
     let mut embedder = Embedder::of_taxonomy(&options.images, taxonomy, &origin, progress);
     let items = items.into();

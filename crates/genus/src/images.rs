@@ -516,6 +516,11 @@ impl LiveEncoder {
         })
     }
 
+    /// The number of features of an image.
+    pub fn dim(&self) -> usize {
+        self.loaded.encoder.dim()
+    }
+
     /// The fingerprint of its features.
     pub fn fingerprint(&self) -> &str {
         self.loaded.encoder.fingerprint().as_str()

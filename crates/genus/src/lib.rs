@@ -100,7 +100,7 @@ mod speed;
 pub mod text;
 pub mod training;
 
-pub use assign::{AssignOptions, AssignOutcome, assign, assign_into};
+pub use assign::{AssignOptions, AssignOutcome, assign, assign_into, with_calibration};
 pub use calibrate::{CalibrateOptions, CalibrateOutcome, CalibrationFile, calibrate, calibrate_kinds, knowledge};
 pub use counts::Counts;
 pub use discover::{ClusteredItems, DiscoverOptions, Examples, Inputs, Outcome, Timings, discover, discover_into, how};

@@ -57,7 +57,8 @@ macro_rules! commands {
 }
 
 commands! {
-    "Sort a pile" => Demo(crate::demo::DemoArgs), Discover(crate::discover::DiscoverArgs), Assign(crate::assign::AssignArgs);
+    "Sort a pile" => Demo(crate::demo::DemoArgs), Discover(crate::discover::DiscoverArgs), Assign(crate::assign::AssignArgs),
+        Bulk(crate::bulk::BulkArgs);
     "Collections" => ..Collection(crate::collection::CollectionCommand),
         Serve(crate::serve::ServeArgs), Token(crate::serve::TokenArgs);
     "Encoders" => Embed(crate::embed::EmbedArgs), Encoders(crate::encoders::EncodersArgs), Cache(crate::cache::CacheArgs),

@@ -13,6 +13,9 @@ fn help_shows_every_option_and_examples() {
     insta::assert_snapshot!("genus", help_of(""));
     insta::assert_snapshot!("discover", help_of("discover"));
     insta::assert_snapshot!("assign", help_of("assign"));
+    insta::assert_snapshot!("bulk", help_of("bulk"));
+    insta::assert_snapshot!("bulk_plan", help_of("bulk plan"));
+    insta::assert_snapshot!("bulk_run", help_of("bulk run"));
     insta::assert_snapshot!("calibrate", help_of("calibrate"));
     insta::assert_snapshot!("embed", help_of("embed"));
     insta::assert_snapshot!("train", help_of("train"));
@@ -71,6 +74,12 @@ fn every_command_has_examples() {
         "cache clear",
         "completions",
         "man",
+        "bulk",
+        "bulk plan",
+        "bulk run",
+        "bulk reduce",
+        "bulk verify",
+        "bulk status",
         "serve",
         "token",
         "token create",
@@ -98,6 +107,12 @@ fn the_examples_of_help_are_valid_commands() {
         "",
         "discover",
         "assign",
+        "bulk",
+        "bulk plan",
+        "bulk run",
+        "bulk reduce",
+        "bulk verify",
+        "bulk status",
         "calibrate",
         "bench",
         "bench main",

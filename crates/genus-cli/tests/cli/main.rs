@@ -8,6 +8,7 @@ mod assign;
 mod bad_files;
 mod bad_tasks;
 mod bench;
+mod bulk;
 mod calibrate;
 mod collection;
 mod demo;

@@ -4,6 +4,8 @@
 //! `GENUS_KILLS=1000 cargo test --test kills -- --nocapture` is the long run; a seed comes with `GENUS_SEED`.
 #![cfg(unix)]
 
+mod bulk;
+
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread::sleep;

@@ -269,7 +269,7 @@ impl TableSource for Arrays {
             values,
             ids,
             labels,
-            lines: Vec::new(),
+            ..RowBlock::default()
         }))
     }
 }

@@ -19,7 +19,7 @@ use super::batch::{self, Cell, ENCODER_KEY, SideColumnNames, caught};
 use super::columns::{Columns, FeatureColumns, TableOptions};
 use super::encoder;
 use super::limits::{MAX_BATCH, MemoryGrowth, check_features};
-use super::source::{FileOrigin, RowBlock, TableSource};
+use super::source::{BadRows, FileOrigin, RowBlock, TableSource};
 use crate::error::DataError;
 
 /// What a file begins with, filled up to eight bytes.
@@ -34,7 +34,12 @@ const MAX_HEAD: u64 = 64 << 20;
 const TEXT_ROWS: usize = 512;
 
 /// Opens an Arrow file and decodes its first batch, which tells the number of features.
-pub(super) fn open(origin: FileOrigin, file: File, options: &TableOptions) -> Result<Box<dyn TableSource>, DataError> {
+pub(super) fn open(
+    origin: FileOrigin,
+    file: File,
+    options: &TableOptions,
+    bad: BadRows,
+) -> Result<Box<dyn TableSource>, DataError> {
     let mut messages = Messages::open(origin, file)?;
     let schema = messages.schema.clone();
     let named = batch::named(&schema);
@@ -71,8 +76,9 @@ pub(super) fn open(origin: FileOrigin, file: File, options: &TableOptions) -> Re
         beside,
         batch: Some((first, 0)),
         row: 0,
+        bad,
     };
-    rows.dim = rows.first_dim()?;
+    rows.dim = bad.dim(rows.first_dim())?;
     check_features(&rows.messages.origin, rows.dim as u64)?;
     match rows.encoder {
         // Then nothing has to be said in the rows.
@@ -123,6 +129,7 @@ struct ArrowRows {
     row: u64,
     /// What the texts given so far take.
     growth: MemoryGrowth,
+    bad: BadRows,
 }
 
 impl ArrowRows {
@@ -186,19 +193,22 @@ impl TableSource for ArrowRows {
             let part = *given..*given + take;
             let origin = &self.messages.origin;
             let columns = feature_columns(&self.names, batch);
-            batch::append_features(
-                origin,
-                &columns,
-                &self.features,
+            let (from, dim) = (*given, self.dim);
+            batch::append_usable(
+                self.bad,
                 part,
-                self.row,
-                self.dim,
+                dim,
                 &mut block.values,
+                &mut block.refused,
+                |part, values| {
+                    let first = self.row + (part.start - from) as u64;
+                    batch::append_features(origin, &columns, &self.features, part, first, dim, values)
+                },
             )?;
             let texts = batch.slice(*given, take);
             let texts = self
                 .beside
-                .append(origin, &texts, self.row, self.encoder.as_deref(), &mut block)?;
+                .append(origin, &texts, self.row, self.encoder.as_deref(), self.bad, &mut block)?;
             self.growth.add_bytes(origin, texts)?;
             *given += take;
             rows += take;

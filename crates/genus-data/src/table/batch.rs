@@ -15,7 +15,7 @@ use arrow_schema::{DataType, Schema};
 use super::columns::{ColumnKind, Columns, FeatureColumns, Named};
 use super::element::append_f16;
 use super::limits::{MAX_TEXT, MemoryGrowth, kept};
-use super::source::{FileOrigin, RowBlock};
+use super::source::{BadRows, FileOrigin, RowBlock};
 use super::{encoder, label};
 use crate::error::{DataError, FilePosition};
 
@@ -102,6 +102,7 @@ impl SideColumnNames {
         batch: &RecordBatch,
         first: u64,
         encoder: Option<&str>,
+        bad: BadRows,
         block: &mut RowBlock,
     ) -> Result<u64, DataError> {
         let place = |row: usize| FilePosition::Row(first + row as u64 + 1);
@@ -117,9 +118,16 @@ impl SideColumnNames {
         if let Some((name, ids)) = column(batch, &self.id) {
             let target = block.ids.get_or_insert_default();
             for row in 0..batch.num_rows() {
-                let id = cell(origin, name, ids, row, first)?.into_text().ok_or_else(|| {
-                    origin.row(place(row), "the id is null; give every row an id or remove the column")
-                })?;
+                let id = cell(origin, name, ids, row, first)?.into_text();
+                let id = match (id, bad) {
+                    (Some(id), _) => id,
+                    // Which is refused as an empty one is.
+                    (None, BadRows::SetAside { .. }) => String::new(),
+                    (None, BadRows::Refuse) => {
+                        let problem = "the id is null; give every row an id or remove the column";
+                        return Err(origin.row(place(row), problem));
+                    }
+                };
                 bytes += kept(&id);
                 target.push(id);
             }
@@ -294,6 +302,35 @@ pub(super) fn append_features(
         }
         _ => append_wide(origin, columns, rows, first, values),
     }
+}
+
+/// The same where rows that cannot be used are set aside: what is wrong with them is appended to `refused`, with their places
+/// behind the rows that are in `values` already.
+pub(super) fn append_usable(
+    bad: BadRows,
+    rows: Range<usize>,
+    dim: usize,
+    values: &mut Vec<f32>,
+    refused: &mut Vec<(usize, DataError)>,
+    mut append: impl FnMut(Range<usize>, &mut Vec<f32>) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    let start = values.len();
+    match append(rows.clone(), values) {
+        Err(error) if bad.go_on(&error) => values.truncate(start),
+        result => return result,
+    }
+    for row in rows {
+        let start = values.len();
+        if let Err(error) = append(row..row + 1, values) {
+            if !bad.go_on(&error) {
+                return Err(error);
+            }
+            values.truncate(start);
+            refused.push((start / dim.max(1), error));
+            bad.fill(values);
+        }
+    }
+    Ok(())
 }
 
 /// The number of features of the first row of a batch.

@@ -12,7 +12,7 @@ use super::format::TableFormat;
 use super::label;
 use super::limits::{MAX_FEATURES, MAX_ROW_BYTES, too_long};
 use super::rows::{Row, RowBlocks, RowReader};
-use super::source::{FileOrigin, TableSource};
+use super::source::{BadRows, FileOrigin, TableSource};
 use super::text::{self, LineReader, Text, has_line};
 use crate::error::{DataError, FilePosition};
 
@@ -40,6 +40,7 @@ pub(super) fn open(
     origin: FileOrigin,
     format: TableFormat,
     options: &TableOptions,
+    bad: BadRows,
 ) -> Result<Box<dyn TableSource>, DataError> {
     let mut records = Records::sniffed(origin.clone(), text::open(&origin)?, delimiter(format), MAX_ROW_BYTES)?;
     let Some(line) = records.read()? else {
@@ -74,6 +75,7 @@ pub(super) fn open(
             columns,
             names,
         },
+        bad,
     )
 }
 

@@ -1,6 +1,6 @@
 //! JSON Lines: an object a line. [`Columns`] says which of its names mean what; labels may be missing where they are not known.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 
 use serde::Deserialize;
@@ -14,17 +14,28 @@ use super::label;
 use super::limits::MAX_ROW_BYTES;
 use super::lines::Lines;
 use super::rows::{Row, RowBlocks, RowReader};
-use super::source::{FileOrigin, TableSource};
+use super::source::{BadRows, FileOrigin, TableSource};
 use super::text::{self, Text, has_line};
 use crate::error::{DataError, FilePosition};
 
 /// Opens a `.jsonl` file.
-pub(super) fn open(origin: FileOrigin, options: &TableOptions) -> Result<Box<dyn TableSource>, DataError> {
+pub(super) fn open(
+    origin: FileOrigin,
+    options: &TableOptions,
+    bad: BadRows,
+) -> Result<Box<dyn TableSource>, DataError> {
     let mut lines = Lines::new(origin.clone(), text::open(&origin)?, b'\n', MAX_ROW_BYTES);
-    if !lines.read_filled()? {
-        return Err(DataError::NoRows { path: origin.path });
-    }
-    let names = ObjectNames::of(&origin, &lines, options)?;
+    let mut refused = VecDeque::new();
+    let names = loop {
+        if !lines.read_filled()? {
+            return Err(refused.pop_front().unwrap_or(DataError::NoRows { path: origin.path }));
+        }
+        match ObjectNames::of(&origin, &lines, options) {
+            Ok(names) => break names,
+            Err(error) if bad.go_on(&error) => refused.push_back(error),
+            Err(error) => return Err(error),
+        }
+    };
     RowBlocks::open(
         origin.clone(),
         JsonRows {
@@ -32,7 +43,9 @@ pub(super) fn open(origin: FileOrigin, options: &TableOptions) -> Result<Box<dyn
             lines,
             is_first: true,
             names,
+            refused,
         },
+        bad,
     )
 }
 
@@ -343,6 +356,8 @@ struct JsonRows {
     /// Whether the line that was read to learn the names is still to be given.
     is_first: bool,
     names: ObjectNames,
+    /// What is wrong with the lines before that one.
+    refused: VecDeque<DataError>,
 }
 
 impl JsonRows {
@@ -363,6 +378,9 @@ impl JsonRows {
 
 impl RowReader for JsonRows {
     fn next_row(&mut self, values: &mut Vec<f32>) -> Result<Option<Row>, DataError> {
+        if let Some(error) = self.refused.pop_front() {
+            return Err(error);
+        }
         if !std::mem::take(&mut self.is_first) && !self.lines.read_filled()? {
             if let Some(label) = self.names.options.label.as_deref().filter(|_| !self.names.label_found) {
                 return Err(columns::missing(

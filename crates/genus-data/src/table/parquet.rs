@@ -14,6 +14,9 @@ mod wide;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
 
 use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ProjectionMask;
@@ -21,21 +24,39 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
 use parquet::errors::ParquetError;
+use parquet::file::metadata::{FileMetaData, ParquetMetaData, RowGroupMetaData};
 
 use super::batch::{self, Cell, ENCODER_KEY, SideColumnNames, caught};
 use super::columns::{Columns, FeatureColumns, TableOptions};
 use super::encoder;
-use super::source::{FileOrigin, RowBlock, TableSource};
+use super::source::{BadRows, FileOrigin, RowBlock, TableSource};
 use crate::error::DataError;
 use lists::ListReader;
 use pages::PageReader;
 use texts::TextReader;
 use wide::WideReader;
 
+/// Which rows of a file are read, and what is done with those that cannot be used.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wanted {
+    /// The row groups; all by default.
+    pub(super) groups: Option<Range<usize>>,
+    pub(super) bad: BadRows,
+}
+
 /// Opens a `.parquet` file and decodes its first row, which tells the number of features.
-pub(super) fn open(origin: FileOrigin, file: File, options: &TableOptions) -> Result<Box<dyn TableSource>, DataError> {
+pub(super) fn open(
+    origin: FileOrigin,
+    file: File,
+    options: &TableOptions,
+    wanted: Wanted,
+) -> Result<Box<dyn TableSource>, DataError> {
     let file_length = file.metadata().map_err(|e| origin.io(e))?.len();
-    let input = Input::open(origin, &file)?;
+    let mut input = Input::open(origin, &file)?;
+    if let Some(groups) = wanted.groups {
+        input = input.select(groups)?;
+    }
+    input.bad = wanted.bad;
     let rows = input.rows()?;
     let schema = input.metadata.schema().clone();
     let named = batch::named(&schema);
@@ -90,6 +111,52 @@ pub(crate) fn schema(origin: &FileOrigin) -> Result<SchemaRef, DataError> {
     Ok(input.metadata.schema().clone())
 }
 
+/// Rows of a Parquet file that can be read without those before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowGroup {
+    /// How many there are.
+    pub rows: u64,
+    /// Where its first byte is in the file.
+    pub start: u64,
+    /// Where its last byte ends.
+    pub end: u64,
+}
+
+/// The row groups of a Parquet file, in order. Only the end of the file is read, which says where they are.
+pub fn row_groups(path: impl AsRef<Path>) -> Result<Vec<RowGroup>, DataError> {
+    let origin = FileOrigin::new(path.as_ref());
+    let file = File::open(origin.file()).map_err(|e| origin.io(e))?;
+    let input = Input::open(origin, &file)?;
+    let damaged = || {
+        input
+            .origin
+            .malformed("a row group makes no sense; the file is damaged, write it again")
+    };
+    let groups = input.metadata.metadata().row_groups().iter();
+    groups
+        .map(|group| {
+            let rows = u64::try_from(group.num_rows()).map_err(|_| damaged())?;
+            let (mut start, mut end) = (u64::MAX, 0);
+            for column in group.columns() {
+                let first = match column.dictionary_page_offset() {
+                    Some(dictionary) if dictionary > 0 => dictionary.min(column.data_page_offset()),
+                    _ => column.data_page_offset(),
+                };
+                let (first, length) = u64::try_from(first)
+                    .ok()
+                    .zip(u64::try_from(column.compressed_size()).ok())
+                    .ok_or_else(damaged)?;
+                start = start.min(first);
+                end = end.max(first.checked_add(length).ok_or_else(damaged)?);
+            }
+            match start < end {
+                true => Ok(RowGroup { rows, start, end }),
+                false => Err(damaged()),
+            }
+        })
+        .collect()
+}
+
 /// Reads columns of texts or integers row by row, with the row's number from zero.
 pub(crate) fn for_each_row(
     origin: &FileOrigin,
@@ -110,6 +177,9 @@ struct Input {
     leaves: Vec<Vec<usize>>,
     /// The bytes of the largest page of every column that was looked at.
     largest_pages: RefCell<BTreeMap<usize, u64>>,
+    /// Rows of the file before those that are read.
+    before: u64,
+    bad: BadRows,
 }
 
 impl Input {
@@ -135,7 +205,44 @@ impl Input {
             leaves,
             metadata,
             largest_pages: RefCell::default(),
+            before: 0,
+            bad: BadRows::Refuse,
         }
+    }
+
+    /// The same as if the file had these row groups only; rows keep their numbers.
+    fn select(self, groups: Range<usize>) -> Result<Self, DataError> {
+        let whole = self.metadata.metadata();
+        let Some(chosen) = whole
+            .row_groups()
+            .get(groups.clone())
+            .filter(|chosen| !chosen.is_empty())
+        else {
+            return Err(self.origin.malformed(format!(
+                "it has {} row groups, and {} to {} are asked for; it was written again since",
+                whole.num_row_groups(),
+                groups.start,
+                groups.end
+            )));
+        };
+        let count = |groups: &[RowGroupMetaData]| groups.iter().map(RowGroupMetaData::num_rows).sum::<i64>();
+        let before = u64::try_from(count(&whole.row_groups()[..groups.start])).unwrap_or(0);
+        let of_file = whole.file_metadata();
+        let file = FileMetaData::new(
+            of_file.version(),
+            count(chosen),
+            of_file.created_by().map(str::to_owned),
+            of_file.key_value_metadata().cloned(),
+            of_file.schema_descr_ptr(),
+            of_file.column_orders().cloned(),
+        );
+        let part = Arc::new(ParquetMetaData::new(file, chosen.to_vec()));
+        let metadata = guarded(|| ArrowReaderMetadata::try_new(part, ArrowReaderOptions::new()));
+        let metadata = metadata.map_err(|e| self.origin.malformed(format!("not a readable Parquet file ({e})")))?;
+        Ok(Self {
+            before,
+            ..Self::of(self.origin, metadata)
+        })
     }
 
     /// What a column is called.
@@ -278,7 +385,8 @@ impl FeatureReader {
 
 impl ParquetRows {
     /// Appends the features of the next rows.
-    fn append_features(&mut self, rows: usize, values: &mut Vec<f32>) -> Result<(), DataError> {
+    fn append_features(&mut self, rows: usize, block: &mut RowBlock) -> Result<(), DataError> {
+        let values = &mut block.values;
         // The number of rows is only a claim as yet: not more room at once than a value a byte of the file.
         let expected = (rows as u64).saturating_mul(self.dim as u64).min(self.file_length);
         let too_large = || {
@@ -302,10 +410,10 @@ impl ParquetRows {
         }
         let mut done = values.len() / self.dim;
         while done < rows {
-            let (row, left) = (self.row + done as u64, rows - done);
+            let (row, left) = (self.input.before + self.row + done as u64, rows - done);
             done += match &mut self.features {
-                FeatureReader::Lists(lists) => lists.append(&self.input, row, self.dim, left, values)?,
-                FeatureReader::Wide(wide) => wide.append(&self.input, row, left, values)?,
+                FeatureReader::Lists(lists) => lists.append(&self.input, row, self.dim, left, block)?,
+                FeatureReader::Wide(wide) => wide.append(&self.input, row, left, block)?,
                 FeatureReader::Pages(..) => return Err(self.input.ends_early(row)),
             };
         }
@@ -320,6 +428,10 @@ impl TableSource for ParquetRows {
 
     fn rows(&self) -> Option<u64> {
         Some(self.rows)
+    }
+
+    fn before(&self) -> u64 {
+        self.input.before
     }
 
     fn encoder(&self) -> Option<&str> {
@@ -342,9 +454,10 @@ impl TableSource for ParquetRows {
             return Ok(None);
         }
         let mut block = RowBlock::default();
-        self.append_features(rows, &mut block.values)?;
+        self.append_features(rows, &mut block)?;
         if let Some(texts) = &mut self.texts {
-            texts.append(&self.input, self.row, rows, self.encoder.as_deref(), &mut block)?;
+            let first = self.input.before + self.row;
+            texts.append(&self.input, first, rows, self.encoder.as_deref(), &mut block)?;
         }
         self.row += rows as u64;
         Ok(Some(block))

@@ -18,6 +18,11 @@ pub(super) trait TableSource: Send {
         None
     }
 
+    /// Rows of the file before those that are read.
+    fn before(&self) -> u64 {
+        0
+    }
+
     /// The names of the integers of the labels.
     fn class_names(&self) -> Option<&[String]> {
         None
@@ -53,6 +58,44 @@ pub(super) struct RowBlock {
     pub(super) labels: Vec<Option<String>>,
     /// The line each row begins in, for text formats only.
     pub(super) lines: Vec<u64>,
+    /// Rows that cannot be used and why, in ascending order. Something stands in their place everywhere else.
+    pub(super) refused: Vec<(usize, DataError)>,
+}
+
+/// What is done with rows that cannot be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum BadRows {
+    /// The first of them is an error.
+    #[default]
+    Refuse,
+    /// They are left out, and what is wrong with them can be asked for.
+    SetAside {
+        /// Features of every row that can be used.
+        features: usize,
+    },
+}
+
+impl BadRows {
+    /// Whether reading goes on behind an error: one of a row, and not of the file, where rows are set aside.
+    pub(super) fn go_on(self, error: &DataError) -> bool {
+        let of_a_row = matches!(error, DataError::MalformedRow { .. } | DataError::Dimension { .. });
+        self != BadRows::Refuse && of_a_row
+    }
+
+    /// The number of features that the first row says, or where that cannot be used, the number that is needed.
+    pub(super) fn dim(self, first: Result<usize, DataError>) -> Result<usize, DataError> {
+        match (first, self) {
+            (Err(error), BadRows::SetAside { features }) if self.go_on(&error) => Ok(features),
+            (first, _) => first,
+        }
+    }
+
+    /// Appends what stands for a row that is set aside.
+    pub(super) fn fill(self, values: &mut Vec<f32>) {
+        if let BadRows::SetAside { features } = self {
+            values.resize(values.len() + features, f32::NAN);
+        }
+    }
 }
 
 /// The path that stands for standard input.

@@ -6,11 +6,15 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use super::pages::for_each_length;
 use super::{Input, RowBatches, guarded};
 use crate::error::{DataError, FilePosition};
-use crate::table::batch::{append_lists, check_features_type, first_dim};
+use crate::table::batch::{append_lists, append_usable, check_features_type, first_dim};
 use crate::table::limits::check_features;
+use crate::table::source::{BadRows, RowBlock};
 
 /// Bytes of features decoded at a time: they are still in the processor's cache when they are copied into the block.
 const BATCH_BYTES: u64 = 1 << 20;
+
+/// How many times as long as it should be a list may be that is set aside.
+const LONGER: usize = 16;
 
 /// Reads lists batch by batch.
 pub(super) struct ListReader {
@@ -58,7 +62,7 @@ impl ListReader {
             batch: None,
         };
         let (array, _) = first.refill(input, 0)?;
-        first_dim(&input.origin, &[(input.name(column), array)])
+        input.bad.dim(first_dim(&input.origin, &[(input.name(column), array)]))
     }
 
     /// Appends at least one and at most `max_rows` rows, the first of which is row `first` of the file; gives their
@@ -69,12 +73,16 @@ impl ListReader {
         first: u64,
         dim: usize,
         max_rows: usize,
-        values: &mut Vec<f32>,
+        block: &mut RowBlock,
     ) -> Result<usize, DataError> {
         let name = input.name(self.column);
         let (array, given) = self.refill(input, first)?;
         let rows = (array.len() - *given).min(max_rows);
-        append_lists(&input.origin, name, array, *given..*given + rows, first, dim, values)?;
+        let (from, RowBlock { values, refused, .. }) = (*given, block);
+        append_usable(input.bad, from..from + rows, dim, values, refused, |part, values| {
+            let first = first + (part.start - from) as u64;
+            append_lists(&input.origin, name, array, part, first, dim, values)
+        })?;
         *given += rows;
         Ok(rows)
     }
@@ -94,9 +102,14 @@ impl ListReader {
 /// Makes sure that no row is longer than the first before Arrow decodes many of them at once.
 fn check_lengths(input: &Input, column: usize, dim: usize) -> Result<(), DataError> {
     let (mut row, mut wrong) = (0, None);
+    let is_wrong = |length: usize| match input.bad {
+        BadRows::Refuse => length != dim,
+        // They are left out one by one, as long as they do not fill the memory.
+        BadRows::SetAside { features } => length > LONGER * features,
+    };
     for_each_length(input, column, |length, rows| {
         // What is null or empty has one value here too, and Arrow knows which it is.
-        if length != dim && length != 1 {
+        if is_wrong(length) && length != 1 {
             wrong = Some(length);
             return false;
         }

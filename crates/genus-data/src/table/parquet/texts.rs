@@ -70,7 +70,9 @@ impl TextReader {
             let take = (batch.num_rows() - *given).min(rows - done);
             let batch = batch.slice(*given, take);
             *given += take;
-            let texts = self.beside.append(&input.origin, &batch, row, encoder, block)?;
+            let texts = self
+                .beside
+                .append(&input.origin, &batch, row, encoder, input.bad, block)?;
             self.growth.add_bytes(&input.origin, texts)?;
             done += take;
         }

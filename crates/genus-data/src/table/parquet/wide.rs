@@ -5,9 +5,10 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 
 use super::{Input, RowBatches, guarded};
 use crate::error::DataError;
-use crate::table::batch::{append_features, check_features_type};
+use crate::table::batch::{append_features, append_usable, check_features_type};
 use crate::table::columns::FeatureColumns;
 use crate::table::limits::{MAX_BATCH, check_features};
+use crate::table::source::RowBlock;
 
 /// Bytes of features decoded at a time.
 const BATCH_BYTES: usize = 4 << 20;
@@ -69,7 +70,7 @@ impl WideReader {
         input: &Input,
         first: u64,
         max_rows: usize,
-        values: &mut Vec<f32>,
+        block: &mut RowBlock,
     ) -> Result<usize, DataError> {
         self.batch = self.batch.take().filter(|(batch, given)| *given < batch.num_rows());
         if self.batch.is_none() {
@@ -83,8 +84,12 @@ impl WideReader {
         let named = self.columns.iter();
         let named = named.filter_map(|(name, place)| Some((name.as_str(), batch.columns().get(*place)?)));
         let columns: Vec<_> = named.collect();
-        let (part, dim) = (*given..*given + rows, columns.len());
-        append_features(&input.origin, &columns, &self.features, part, first, dim, values)?;
+        let (from, dim) = (*given, columns.len());
+        let RowBlock { values, refused, .. } = block;
+        append_usable(input.bad, from..from + rows, dim, values, refused, |part, values| {
+            let first = first + (part.start - from) as u64;
+            append_features(&input.origin, &columns, &self.features, part, first, dim, values)
+        })?;
         *given += rows;
         Ok(rows)
     }
