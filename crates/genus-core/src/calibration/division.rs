@@ -9,7 +9,7 @@
 use rayon::prelude::*;
 
 use super::points::{ClusteredPoints, Points};
-use crate::cluster::consensus::{Vote, consensus};
+use crate::cluster::consensus::{Vote, consensus, resemblance};
 use crate::cluster::graph::shared_neighbours;
 use crate::cluster::leiden::{Graph, leiden};
 use crate::cluster::neighbours::{NearRow, nearest};
@@ -59,6 +59,9 @@ const LEAST_WEIGHT: f64 = 0.02;
 /// Communities of up to so many points are no category. Where they have fewer than four points on average pairs are what is looked for.
 const SMALL: usize = 2;
 const PAIRS: usize = 4;
+
+/// What votes agree on has to resemble one of their communities at least so much to be a category.
+const LEAST_RESEMBLANCE: f64 = 0.25;
 
 /// A community is of a known class when it has at least so many of its examples, and this share of them. The community with most
 /// examples of a class is always its own.
@@ -209,7 +212,9 @@ impl<'a> Neighbourhoods<'a> {
             })
             .filter(|vote| vote.weight >= LEAST_WEIGHT)
             .collect();
-        let communities = self.without_small(&consensus(&votes, &self.classes()));
+        let agreed = self.without_small(&consensus(&votes, &self.classes()));
+        let resemblance = resemblance(&votes, &agreed);
+        let communities = self.without(&agreed, |own| resemblance[own] < LEAST_RESEMBLANCE);
         let neighbours = divisions.first().map_or(0, |best| best.neighbours);
         // What is left alone goes to the nearest category.
         (self.sorted(&communities).refined(self.points, 0), neighbours)
@@ -241,13 +246,16 @@ impl<'a> Neighbourhoods<'a> {
 
     /// The communities with the points of small ones in the nearest of the others.
     fn without_small(&self, communities: &[usize]) -> Vec<usize> {
+        let sizes = sizes(communities);
+        let few = self.len() < PAIRS * sizes.len();
+        let small = if few { SMALL - 1 } else { SMALL };
+        self.without(communities, |own| sizes[own] <= small)
+    }
+
+    /// The communities with the points of some in the nearest of the others, if there are others.
+    fn without(&self, communities: &[usize], dissolved: impl Fn(usize) -> bool) -> Vec<usize> {
         let (mut centres, counts) = self.sums(communities);
-        let small = if self.len() < PAIRS * counts.len() {
-            SMALL - 1
-        } else {
-            SMALL
-        } as f32;
-        let kept: Vec<usize> = (0..counts.len()).filter(|&own| counts[own] > small).collect();
+        let kept: Vec<usize> = (0..counts.len()).filter(|&own| !dissolved(own)).collect();
         if kept.is_empty() || kept.len() == counts.len() {
             return communities.to_vec();
         }
@@ -266,9 +274,9 @@ impl<'a> Neighbourhoods<'a> {
         };
         let rows = self.rows.chunks_exact(self.dim).zip(communities);
         let moved: Vec<usize> = rows
-            .map(|(row, &own)| match counts[own] > small {
-                true => own,
-                false => nearest(row).unwrap_or(own),
+            .map(|(row, &own)| match dissolved(own) {
+                false => own,
+                true => nearest(row).unwrap_or(own),
             })
             .collect();
         canonical(&moved).0
@@ -322,9 +330,8 @@ impl<'a> Neighbourhoods<'a> {
     /// A class may have several forms, so all communities that its examples say are its own become one cluster.
     fn sorted(&self, communities: &[usize]) -> ClusteredPoints {
         let (labels, known) = (self.points.labels(), self.points.known());
-        let count = communities.iter().max().map_or(0, |&last| last + 1);
-        let mut sizes = vec![0usize; count];
-        communities.iter().for_each(|&own| sizes[own] += 1);
+        let sizes = sizes(communities);
+        let count = sizes.len();
         let mut examples = vec![0usize; known];
         let mut held = vec![0usize; count * known];
         for (&class, &own) in labels.iter().zip(communities) {
@@ -384,14 +391,19 @@ pub(crate) fn projected(rows: Vec<f32>, dim: usize) -> (Vec<f32>, usize) {
     (projected, kept)
 }
 
+/// How many points are in every community.
+fn sizes(communities: &[usize]) -> Vec<usize> {
+    let mut sizes = vec![0; communities.iter().max().map_or(0, |&last| last + 1)];
+    communities.iter().for_each(|&own| sizes[own] += 1);
+    sizes
+}
+
 /// The size that communities have when they are weighed by how many points are in them: that of all points over the number of
 /// communities of one size whose division would say as much.
 fn size(communities: &[usize]) -> f64 {
-    let (communities, count) = canonical(communities);
-    let mut sizes = vec![0usize; count];
-    communities.iter().for_each(|&own| sizes[own] += 1);
+    let (communities, _) = canonical(communities);
     let all = communities.len() as f64;
-    let shares = sizes.iter().map(|&size| size as f64 / all);
+    let shares = sizes(&communities).into_iter().map(|size| size as f64 / all);
     all / shares.map(|share| -share * share.ln()).sum::<f64>().exp()
 }
 
@@ -556,6 +568,34 @@ mod tests {
         // Where all are small there is nowhere to go.
         let alone: Vec<usize> = (0..truth.len()).collect();
         assert_eq!(found.without_small(&alone), alone);
+    }
+
+    #[test]
+    fn what_nobody_voted_for_is_no_category() {
+        let (points, truth) = points(&[40, 40, 40], &[], 0.5, 5);
+        let found = Neighbourhoods::new(&points);
+        // Three divisions that differ in where the first ten of a blob belong: most say of every blob that it is not there.
+        let division = |blob: usize| {
+            let mut communities = truth.clone();
+            communities[..10].fill(blob);
+            Division {
+                worth: 1.0,
+                ..found.division(7, communities, 0.0)
+            }
+        };
+        let (sorted, _) = found.consensus(&[division(0), division(1), division(2)]);
+        assert_eq!((sorted.count, canonical(&sorted.clusters).0), (3, truth.clone()));
+        let classes = vec![None; truth.len()];
+        let divisions = [division(0), division(1), division(2)];
+        let votes = divisions.each_ref().map(|division| Vote {
+            clusters: &division.communities,
+            weight: 1.0,
+        });
+        assert_eq!(
+            consensus(&votes, &classes).into_iter().max(),
+            Some(3),
+            "the ten are a scrap"
+        );
     }
 
     #[test]

@@ -51,6 +51,39 @@ pub(crate) fn consensus(votes: &[Vote<'_>], class: &[Option<u32>]) -> Vec<usize>
     canonical(&atoms.of.iter().map(|&atom| of_atom[atom]).collect::<Vec<_>>()).0
 }
 
+/// How much every cluster resembles one of each vote, between 0 and 1: the share of its points and those of the most similar cluster
+/// that are in both (the Jaccard index), on average over the votes.
+///
+/// Where votes disagree, a consensus has scraps of what is left when the rest is put together. They resemble nothing that anyone voted for.
+pub(crate) fn resemblance(votes: &[Vote<'_>], clusters: &[usize]) -> Vec<f64> {
+    let sizes = |clusters: &[usize]| {
+        let mut sizes = vec![0f64; clusters.iter().max().map_or(0, |&last| last + 1)];
+        clusters.iter().for_each(|&own| sizes[own] += 1.0);
+        sizes
+    };
+    let own_sizes = sizes(clusters);
+    let count = own_sizes.len();
+    let total: f64 = votes.iter().map(|vote| vote.weight).sum();
+    let mut resemblance = vec![0.0; count];
+    for vote in votes {
+        let their_sizes = sizes(vote.clusters);
+        let mut both = vec![0f64; their_sizes.len() * count];
+        vote.clusters
+            .iter()
+            .zip(clusters)
+            .for_each(|(&their, &own)| both[their * count + own] += 1.0);
+        for (own, (resemblance, size)) in resemblance.iter_mut().zip(&own_sizes).enumerate() {
+            let of_pair = |(their, theirs): (usize, &f64)| {
+                let both = both[their * count + own];
+                both / (theirs + size - both)
+            };
+            let best = their_sizes.iter().enumerate().map(of_pair).fold(0.0, f64::max);
+            *resemblance += vote.weight / total * best;
+        }
+    }
+    resemblance
+}
+
 /// Sets of points that all votes keep together, which a consensus need not part.
 struct Atoms {
     /// The atom of every point.
@@ -285,6 +318,8 @@ impl<'a> Search<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::rng::Rng;
 
@@ -350,6 +385,44 @@ mod tests {
             best_found += usize::from(found > best - 1e-9);
         }
         assert!(best_found >= 57, "{best_found} of 60");
+    }
+
+    #[test]
+    fn resemblance_is_that_of_sets() {
+        let mut rng = Rng::new(9, &[]);
+        for _ in 0..20 {
+            let votes = random_votes(25, 4, &mut rng);
+            let votes = as_votes(&votes);
+            let clusters = canonical(&(0..25).map(|_| rng.below(5)).collect::<Vec<_>>()).0;
+            let set = |clusters: &[usize], of: usize| -> BTreeSet<usize> {
+                (0..25).filter(|&point| clusters[point] == of).collect()
+            };
+            let total: f64 = votes.iter().map(|vote| vote.weight).sum();
+            for (own, found) in resemblance(&votes, &clusters).into_iter().enumerate() {
+                let own = set(&clusters, own);
+                let of_vote = |vote: &Vote<'_>| {
+                    let with = |their: usize| {
+                        let their = set(vote.clusters, their);
+                        own.intersection(&their).count() as f64 / own.union(&their).count() as f64
+                    };
+                    vote.weight / total * (0..3).map(with).fold(0.0, f64::max)
+                };
+                let naive: f64 = votes.iter().map(of_vote).sum();
+                assert!((found - naive).abs() < 1e-12, "{found} {naive}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_all_vote_for_resembles_their_votes_and_scraps_do_not() {
+        let votes = [
+            [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1],
+            [0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1],
+        ];
+        let votes = votes.each_ref().map(|clusters| Vote { clusters, weight: 1.0 });
+        let found = resemblance(&votes, &[0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 2, 2]);
+        assert!(found[0] > 0.9 && found[2] > 0.9 && found[1] < 0.2, "{found:?}");
+        assert_eq!(resemblance(&votes[..1], votes[0].clusters), [1.0, 1.0]);
     }
 
     #[test]
