@@ -183,7 +183,7 @@ pub const MODELS: &[Model] = &[
     #[cfg(feature = "embedded")]
     Model {
         name: "efficientnet-lite2-int8",
-        about: "EfficientNet-Lite2 with 8-bit weights, inside of this program",
+        about: "EfficientNet-Lite2 with 8-bit weights, built into this program",
         good_for: "photographs, at once: nothing to fetch",
         architecture: Architecture::Lite(LiteKind::Lite2),
         transform: lite(292, 260),
@@ -323,7 +323,7 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "efficientnet-lite2",
         about: "EfficientNet-Lite2",
-        good_for: "photographs, by the weights that those inside of this program were rounded from",
+        good_for: "photographs; the built-in encoder before quantisation",
         architecture: Architecture::Lite(LiteKind::Lite2),
         transform: lite(292, 260),
         dim: 1280,

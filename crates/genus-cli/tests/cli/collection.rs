@@ -139,7 +139,11 @@ fn who_is_wrong_is_told_the_way_out() {
     folder.fails("add zoo broken.csv", &["1 features", "has 8"]);
     folder.fails("init fresh --support nowhere/", &["nowhere"]);
     let nameless = run(&folder, &["name", "zoo", "new-1", " \u{a0}\n"]);
-    assert!(nameless.stderr.contains("needs a letter"), "{}", nameless.stderr);
+    assert!(
+        nameless.stderr.contains("needs at least one letter"),
+        "{}",
+        nameless.stderr
+    );
 }
 
 #[test]
