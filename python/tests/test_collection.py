@@ -32,7 +32,7 @@ def test_a_collection_lives(tmp_path):
         assert items["id"].iloc[2] in set(things.items("kind 0")["id"])
         things.noise(int(items["id"].iloc[3]))
         assert len(things.items(noise=True)) == 1
-        things.merge("kind 0", "kind 1")
+        things.merge("kind 1", into="kind 0")
         things.split("kind 0", 2)
         assert things.log().iloc[0]["kind"] == "split"
         assert len(things.ask(3)) <= 3

@@ -11,6 +11,7 @@ use genus_files::{AtomicFile, MAX_TENSORS, read_named};
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Series;
+use crate::machine::Machine;
 use crate::report::{BenchReport, Run, Settings};
 use crate::trial::{QueryMode, judge_clusters};
 use crate::{Bench, Dataset, Experiment, LabError};
@@ -130,7 +131,7 @@ impl Bench {
             }
         }
         Ok(EpisodeSet {
-            settings: Settings::new(self, data, experiment),
+            settings: Settings::new(self, data, experiment, Machine::this()?),
             episodes,
         })
     }

@@ -14,7 +14,7 @@ use genus_lab::{
 };
 
 use super::paper::{Paper, Transfer};
-use super::{Backbones, BenchRun, BenchTask, EpisodePlot, HalfOfClasses, ResultFiles};
+use super::{Backbones, BenchRun, BenchTask, EpisodePlot, HalfOfClasses, ResultFiles, ScoreRun};
 use crate::args::Arguments;
 use crate::args::shared::{
     ClassArgs, ColumnArgs, DataRootArgs, IMAGES, ImageArgs, PrototypeArgs, SecondStepArgs, TABLES, of_paper, ranged,
@@ -171,6 +171,26 @@ enum BenchCommand {
         /// Queries per class
         #[arg(long, value_parser = ranged::<usize>("query"), default_value_t = 15, value_name = "Q", conflicts_with = "tail")]
         query: usize,
+    },
+    /// Judge predictions of any program for episodes that --export-episodes wrote
+    #[command(
+        mut_arg("seeds", |arg| arg.hide(true)),
+        after_help = "Examples:\n  genus bench main --features cub.npz --export-episodes episodes.jsonl\n  \
+                            genus bench score --episodes episodes.jsonl --predictions mine.jsonl --name mine"
+    )]
+    Score {
+        /// The episodes
+        #[arg(long, value_name = "FILE")]
+        episodes: PathBuf,
+        /// The predictions, one JSON line per episode: {"episode": 0, "predictions": [0, 3, "new-1"]}, in the order of the
+        /// queries: the number or the name of a known class, or anything else for a new category
+        #[arg(long, value_name = "FILE")]
+        predictions: PathBuf,
+        /// The name of the method in the results
+        #[arg(long, default_value = "predictions", value_name = "NAME")]
+        name: String,
+        #[command(flatten)]
+        results: ResultArgs,
     },
     /// Draw single episodes: maps of the categories, and confusion matrices
     #[command(after_help = "Examples:\n  genus bench plot --features cub.npz --split cub.split.json --out figures")]
@@ -464,6 +484,9 @@ struct EpisodeArgs {
     query: usize,
     #[command(flatten)]
     episodes: EpisodeCountArgs,
+    /// Also write the episodes, as row numbers with their classes; genus bench score judges predictions for them
+    #[arg(long, value_name = "FILE")]
+    export_episodes: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -517,6 +540,11 @@ impl Arguments for BenchArgs {
                         "features come from one encoder; name images with --images or a data set with --data".into(),
                     ));
                 }
+                if bench.export_episodes.is_some() {
+                    return Err(Failure::Usage(
+                        "episodes do not depend on the encoder; export them with genus bench main".into(),
+                    ));
+                }
                 // Every encoder has its own experiment.
                 let run = bench.run(Experiment::Main, seed)?;
                 BenchTask::Backbones(Box::new(Backbones { run, encoders }))
@@ -539,6 +567,17 @@ impl Arguments for BenchArgs {
                 options: image_options.options(),
                 bench: trial.bench(query, episodes.episodes, seed)?,
                 seeds: results.seeds,
+                files: results.files(),
+            })),
+            BenchCommand::Score {
+                episodes,
+                predictions,
+                name,
+                results,
+            } => BenchTask::Score(Box::new(ScoreRun {
+                episodes,
+                predictions,
+                name,
                 files: results.files(),
             })),
             BenchCommand::Plot {
@@ -571,7 +610,15 @@ impl Arguments for BenchArgs {
 
 impl EpisodeArgs {
     fn run(self, experiment: Experiment, seed: u64) -> Result<BenchRun, Failure> {
-        self.common.run(experiment, self.query, self.episodes.episodes, seed)
+        if self.export_episodes.is_some() && self.common.results.seeds.get() > 1 {
+            return Err(Failure::Usage(
+                "every seed has its own episodes; export them with one seed".into(),
+            ));
+        }
+        Ok(BenchRun {
+            export: self.export_episodes,
+            ..self.common.run(experiment, self.query, self.episodes.episodes, seed)?
+        })
     }
 }
 
@@ -584,6 +631,7 @@ impl CommonArgs {
             experiment,
             seeds: self.results.seeds,
             files: self.results.files(),
+            export: None,
         })
     }
 }
@@ -614,6 +662,7 @@ impl PilesArgs {
             experiment: Experiment::Piles(piles),
             seeds: self.results.seeds,
             files: self.results.files(),
+            export: None,
         })
     }
 }
@@ -642,6 +691,7 @@ impl StreamArgs {
             }),
             seeds: self.results.seeds,
             files: self.results.files(),
+            export: None,
         })
     }
 }

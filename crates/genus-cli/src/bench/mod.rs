@@ -14,7 +14,9 @@ use std::time::Instant;
 use genus_core::episode::Half;
 use genus_core::projection::Projection;
 use genus_files::AtomicFile;
-use genus_lab::{Bench, BenchReport, DataSource, Dataset, Experiment, Machine, figures_page};
+use genus_lab::{
+    Bench, BenchReport, DataSource, Dataset, EpisodeSet, Experiment, Machine, figures_page, read_predictions,
+};
 
 use crate::failure::Failure;
 use crate::progress::Bar;
@@ -27,6 +29,7 @@ pub(crate) enum BenchTask {
     Backbones(Box<Backbones>),
     Transfer(Box<Transfer>),
     Plot(Box<EpisodePlot>),
+    Score(Box<ScoreRun>),
     Data { root: PathBuf, names: Vec<String> },
     Paper(Box<Paper>),
 }
@@ -44,6 +47,7 @@ impl BenchTask {
             BenchTask::Backbones(backbones) => backbones.run(terminal),
             BenchTask::Transfer(transfer) => transfer.run(terminal),
             BenchTask::Plot(plot) => plot.run(terminal),
+            BenchTask::Score(score) => score.run(terminal),
             BenchTask::Data { root, names } => paper::data(&root, &names),
             BenchTask::Paper(paper) => paper.run(terminal),
         }
@@ -58,6 +62,8 @@ pub(crate) struct BenchRun {
     experiment: Experiment,
     seeds: NonZeroUsize,
     files: ResultFiles,
+    /// Where the episodes go.
+    export: Option<PathBuf>,
 }
 
 /// A half of the classes, with the others as base classes or without them.
@@ -73,6 +79,7 @@ impl BenchRun {
         bench.fits(&experiment)?;
         // Opened before any work is done, so that a wrong path costs no time.
         let output = self.files.open()?;
+        let export = self.export.map(AtomicFile::create).transpose()?;
         let bar = Bar::new(terminal);
         let data = self.source.load(&bench.methods_of(&experiment), &bar)?;
         let data = match self.half {
@@ -84,10 +91,32 @@ impl BenchRun {
             Experiment::Queries(numbers) if numbers.is_empty() => Experiment::queries(&data, &bench),
             other => other,
         };
+        // Before hours of work on them.
+        if export.is_some() {
+            write(export, &bench.episodes_of(&data, &experiment)?.to_text())?;
+        }
         let start = Instant::now();
         let report = over_seeds(&bench, self.seeds, &data, &experiment, &bar)?;
         drop(bar);
         output.write(report, start, terminal)
+    }
+}
+
+/// Predictions of another program, judged.
+pub(crate) struct ScoreRun {
+    episodes: PathBuf,
+    predictions: PathBuf,
+    name: String,
+    files: ResultFiles,
+}
+
+impl ScoreRun {
+    fn run(self, terminal: Terminal) -> Result<(), Failure> {
+        let output = self.files.open()?;
+        let start = Instant::now();
+        let episodes = EpisodeSet::read(&self.episodes)?;
+        let report = episodes.score(&self.name, &read_predictions(&self.predictions)?)?;
+        output.write(Some(report), start, terminal)
     }
 }
 
@@ -204,7 +233,9 @@ impl ResultFiles<AtomicFile> {
         write(self.svg, &report.drawing().svg)?;
         write(self.page, &report.page(&command_line::this()))?;
         print(&report.markdown())?;
-        if !terminal.quiet {
+        // Who judges predictions does not know how long they took.
+        let timed = report.runs.iter().any(|run| !run.time.is_zero());
+        if timed && !terminal.quiet {
             print_times(&report, start);
         }
         Ok(())
