@@ -96,7 +96,11 @@ class CategoryDiscovery(TransformerMixin, ClassifierMixin, BaseEstimator):
         ``y`` has the labels that are known, and -1, None, NaN or "" where none is. Without any everything is new.
         """
         X = checked(X, estimator=self)
+        self._nowhere = _nowhere(X)
+        X, zero = self._directed(X)
         labels = Labels.of(y, len(X))
+        if y is not None and not (labels.codes >= 0).any():
+            raise ValueError("y has no label in any row: leave it out, as in fit(X), to discover without examples")
         if len(labels.codes) and (labels.codes >= 0).all():
             warnings.warn(
                 "every row of y has a label, so there is nothing to discover: mark rows as unlabelled with -1, None, "
@@ -119,7 +123,7 @@ class CategoryDiscovery(TransformerMixin, ClassifierMixin, BaseEstimator):
         self._kind = labels.kind
         self._take(taxonomy, labels.classes)
         categories, _, _, probabilities, unsure = found
-        self._put(categories, probabilities, unsure)
+        self._put(categories, probabilities, unsure | (zero & (labels.codes < 0)))
         return self
 
     def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
@@ -135,6 +139,9 @@ class CategoryDiscovery(TransformerMixin, ClassifierMixin, BaseEstimator):
         """
         first = not hasattr(self, "classes_")
         X = checked(X, estimator=self, reset=first)
+        if first:
+            self._nowhere = _nowhere(X)
+        X, _ = self._directed(X)
         if first:
             self._begin(X, y, classes)
             return self
@@ -205,7 +212,8 @@ class CategoryDiscovery(TransformerMixin, ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The category of every row by itself, known or new."""
-        return self.classes_[self._assigned(X)[0]]
+        categories = self._assigned(X)[0]
+        return self.classes_[categories]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """How likely every row belongs to each of ``classes_``, if it belongs to one of them.
@@ -213,7 +221,7 @@ class CategoryDiscovery(TransformerMixin, ClassifierMixin, BaseEstimator):
         Whether it belongs to any is another question, which :meth:`is_unsure` answers.
         """
         check_is_fitted(self)
-        return self._taxonomy.memberships(checked(X, estimator=self, reset=False))
+        return self._taxonomy.memberships(self._directed(checked(X, estimator=self, reset=False))[0])
 
     def is_unsure(self, X: Any) -> np.ndarray:
         """The rows whose category is only the best guess: look at those. Methods that do not say are never unsure."""
@@ -222,7 +230,7 @@ class CategoryDiscovery(TransformerMixin, ClassifierMixin, BaseEstimator):
     def transform(self, X: Any) -> np.ndarray:
         """The cosine of every row with the centre of every category."""
         check_is_fitted(self)
-        return self._taxonomy.similarities(checked(X, estimator=self, reset=False))
+        return self._taxonomy.similarities(self._directed(checked(X, estimator=self, reset=False))[0])
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The names of the columns of :meth:`transform`."""
@@ -231,7 +239,18 @@ class CategoryDiscovery(TransformerMixin, ClassifierMixin, BaseEstimator):
 
     def _assigned(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         check_is_fitted(self)
-        return self._taxonomy.assign(checked(X, estimator=self, reset=False))
+        X, zero = self._directed(checked(X, estimator=self, reset=False))
+        categories, similarities, margins, probabilities, unsure = self._taxonomy.assign(X)
+        return categories, similarities, margins, probabilities, unsure | zero
+
+    def _directed(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows that have a direction, and which had none: rows of zeros are taken for what is in the middle of all."""
+        zero = ~X.any(axis=1)
+        if zero.any():
+            rows = ", ".join(str(row) for row in np.flatnonzero(zero)[:5])
+            warnings.warn(f"rows of zeros have no direction, so nothing is sure of them: row {rows}", stacklevel=3)
+            X = np.where(zero[:, None], self._nowhere, X)
+        return X, zero
 
     # ---- what people say
 
@@ -343,6 +362,12 @@ class CategoryDiscovery(TransformerMixin, ClassifierMixin, BaseEstimator):
         tags.target_tags.required = False
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def _nowhere(X: np.ndarray) -> np.ndarray:
+    """What stands for a row of zeros."""
+    middle = X.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return middle if middle.any() else np.ones_like(middle)
 
 
 def read_calibration(calibration: Any) -> _genus.Calibration | None:

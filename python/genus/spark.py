@@ -143,7 +143,18 @@ def shard_runner(
 
         for batch in batches:
             for shard in batch.column(0).to_pylist():
-                line = [command, "bulk", "run", job, "--shard", str(shard), "--json", "--quiet", "--threads", str(threads)]
+                line = [
+                    command,
+                    "bulk",
+                    "run",
+                    job,
+                    "--shard",
+                    str(shard),
+                    "--json",
+                    "--quiet",
+                    "--threads",
+                    str(threads),
+                ]
                 # A shard that is lost with its worker is left to end: it is there once, whoever runs it again.
                 done = subprocess.run(line, capture_output=True, text=True, check=False)
                 said = json.loads(done.stdout) if done.stdout.strip() else {"done": [], "failed": []}
@@ -190,9 +201,23 @@ def _assigner(
                 table = pa.RecordBatch.from_arrays([column.cast(pa.list_(pa.float32()))], names=["embedding"])
                 with pa.OSFile(items, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
                     writer.write_batch(table)
-                line = [command, "assign", "--taxonomy", taxonomy, "--query", items, "--out", out, "--format", "parquet"]
+                line = [
+                    command,
+                    "assign",
+                    "--taxonomy",
+                    taxonomy,
+                    "--query",
+                    items,
+                    "--out",
+                    out,
+                    "--format",
+                    "parquet",
+                ]
                 done = subprocess.run(
-                    [*line, "--no-report", "--quiet", "--threads", str(threads)], capture_output=True, text=True, check=False
+                    [*line, "--no-report", "--quiet", "--threads", str(threads)],
+                    capture_output=True,
+                    text=True,
+                    check=False,
                 )
                 if done.returncode != 0:
                     raise RuntimeError(done.stderr.strip())

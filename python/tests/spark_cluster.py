@@ -105,7 +105,12 @@ class Cluster:
 
     def start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
         log = (self.folder / f"{name}.log").open("ab")
-        environment = {**os.environ, "SPARK_HOME": str(self.home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
+        environment = {
+            **os.environ,
+            "SPARK_HOME": str(self.home),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "256m",
+        }
         environment["PYSPARK_PYTHON"] = sys.executable
         return subprocess.Popen([self.home / "bin/spark-class", *words], stdout=log, stderr=log, env=environment)
 
@@ -114,13 +119,27 @@ class Cluster:
         return self.start("master", "org.apache.spark.deploy.master.Master", *words)
 
     def start_worker(self, at: int) -> subprocess.Popen[bytes]:
-        words = ("--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(self.folder / f"work{at}"))
+        words = (
+            "--host",
+            "127.0.0.1",
+            "--cores",
+            "1",
+            "--memory",
+            "1g",
+            "--webui-port",
+            "0",
+            "--work-dir",
+            str(self.folder / f"work{at}"),
+        )
         return self.start(f"worker{at}", "org.apache.spark.deploy.worker.Worker", *words, self.address)
 
     def kill_worker(self) -> str:
         at = random.randrange(2)
         worker = self.workers[at]
-        victims = [worker.pid, *(pid for pid, line in descendants(worker.pid) if "CoarseGrainedExecutorBackend" in line)]
+        victims = [
+            worker.pid,
+            *(pid for pid, line in descendants(worker.pid) if "CoarseGrainedExecutorBackend" in line),
+        ]
         for pid in victims:
             os.kill(pid, signal.SIGKILL)
         worker.wait()
@@ -135,7 +154,12 @@ class Cluster:
         return f"the master ({pid})"
 
     def kill_python(self) -> str:
-        pids = [pid for worker in self.workers for pid, line in descendants(worker.pid) if "pyspark.daemon" in line or "pyspark/daemon" in line]
+        pids = [
+            pid
+            for worker in self.workers
+            for pid, line in descendants(worker.pid)
+            if "pyspark.daemon" in line or "pyspark/daemon" in line
+        ]
         for pid in pids:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -165,9 +189,7 @@ def main() -> None:
     draw = random.Random(5)
     (folder / "pile").mkdir()
     for shard in range(args.shards):
-        lists = [
-            [0.4 * draw.random() + float(column == row % 6) for column in range(16)] for row in range(args.rows)
-        ]
+        lists = [[0.4 * draw.random() + float(column == row % 6) for column in range(16)] for row in range(args.rows)]
         ids = [f"{shard}-{row}" for row in range(args.rows)]
         table = pa.table({"id": ids, "embedding": pa.array(lists, pa.list_(pa.float32()))})
         pq.write_table(table, folder / f"pile/{shard:03}.parquet")
@@ -188,7 +210,9 @@ def main() -> None:
         words = [sys.executable, driver, PACKAGE / "genus/spark.py", master or cluster.address, job, genus, *more]
         log = (folder / "driver.log").open("a")
         environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=True)
+        return subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=True
+        )
 
     def check(job: str) -> None:
         run("bulk", "verify", job)
@@ -207,13 +231,29 @@ def main() -> None:
                 if scenario == "connect":
                     run(*plan, "--out", job)
                     port = free_port()
-                    words = ["--master", cluster.address, "--conf", f"spark.connect.grpc.binding.port={port}", "--conf", "spark.driver.host=127.0.0.1"]
-                    words += ["--conf", "spark.executor.memory=512m", "--conf", "spark.cores.max=2", "--conf", "spark.ui.enabled=false"]
+                    words = [
+                        "--master",
+                        cluster.address,
+                        "--conf",
+                        f"spark.connect.grpc.binding.port={port}",
+                        "--conf",
+                        "spark.driver.host=127.0.0.1",
+                    ]
+                    words += [
+                        "--conf",
+                        "spark.executor.memory=512m",
+                        "--conf",
+                        "spark.cores.max=2",
+                        "--conf",
+                        "spark.ui.enabled=false",
+                    ]
                     words += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
                     server = cluster.start("connect", "org.apache.spark.deploy.SparkSubmit", *words)
                     master = f"sc://127.0.0.1:{port}"
                     time.sleep(20)
-                process = drive(str(folder / job), str(folder / "pile/001.parquet"), str(folder / "taxonomy"), master=master)
+                process = drive(
+                    str(folder / job), str(folder / "pile/001.parquet"), str(folder / "taxonomy"), master=master
+                )
                 lines = process.communicate(timeout=600)[0].splitlines()
                 assert process.returncode == 0, (folder / "driver.log").read_text()[-3000:]
                 assert lines[0] == str(len(rows))
@@ -225,7 +265,9 @@ def main() -> None:
                     check(job)
                     server.terminate()
                     server.wait(60)
-                print(f"{scenario}: {lines[0]} rows as `genus assign` has them, {time.time() - start:.0f} s", flush=True)
+                print(
+                    f"{scenario}: {lines[0]} rows as `genus assign` has them, {time.time() - start:.0f} s", flush=True
+                )
                 continue
             run(*plan, "--out", job)
             done = folder / job / "assignments/done"
@@ -251,7 +293,9 @@ def main() -> None:
                 assert tries < 5, (folder / "driver.log").read_text()[-3000:]
             assert scenario == "none" or said, "nothing was killed: the run was too short"
             check(job)
-            print(f"{scenario}: {' '.join(said) or 'undisturbed'}, {tries} calls, {time.time() - start:.0f} s", flush=True)
+            print(
+                f"{scenario}: {' '.join(said) or 'undisturbed'}, {tries} calls, {time.time() - start:.0f} s", flush=True
+            )
     finally:
         cluster.stop()
     shutil.rmtree(folder)

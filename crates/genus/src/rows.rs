@@ -136,7 +136,7 @@ pub fn stream_of_rows(
     }
     let knowledge = calibration.map_or(Knowledge::Examples, |file| Knowledge::Calibration(file.calibration));
     let support = rows.support(progress)?;
-    let task = task_of_examples(rows, &support, options)?;
+    let task = told_apart(task_of_examples(rows, &support, options)?)?;
     Ok(Stream::of_examples(&task, &knowledge)?)
 }
 
@@ -147,6 +147,7 @@ fn examples_alone(
     options: &DiscoverOptions,
     method: &Method,
 ) -> Result<Taxonomy, Error> {
+    // Classes that nothing can tell apart are no reason to refuse: there is nothing to find between them.
     let task = task_of_examples(rows, support, options)?;
     if method.is_calibrated() {
         let (_, calibration) = make_method(options)?;
@@ -166,7 +167,7 @@ fn examples_alone(
 fn task_of_examples(rows: LabelledRows<'_>, support: &Support, options: &DiscoverOptions) -> Result<Task, Error> {
     let any = rows.examples().first().map_or(0, |&(_, row)| row);
     let task = Task::of_rows(support, rows.features, &[any], options.prototypes);
-    told_apart(task.map_err(|error| rows.in_the_matrix(error, &[any]))?)
+    task.map_err(|error| rows.in_the_matrix(error, &[any]))
 }
 
 impl LabelledRows<'_> {
