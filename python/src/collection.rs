@@ -211,15 +211,16 @@ impl Collection {
 
     /// Writes a page into a folder; its path.
     fn report(&self, py: Python<'_>, folder: PathBuf, listener: Option<&Bound<'_, PyAny>>) -> PyResult<PathBuf> {
-        let tell = |entry: &genus_collection::Entry| {
-            let when = Python::attach(|py| when(py, entry.time)).unwrap_or_default();
+        let when = |time| Python::attach(|py| when(py, time)).unwrap_or_default();
+        let tell = move |entry: &genus_collection::Entry| {
             (
                 format!("{} by {}: {} items", entry.kind, entry.author, entry.items),
-                when,
+                when(entry.time),
             )
         };
+        let tell_asked = move |asked: &genus_collection::Asked| asked.in_words(when(asked.time));
         self.with(py, listener, move |collection, progress| {
-            collection.report(&folder, tell, progress)
+            collection.report(&folder, tell, tell_asked, progress)
         })
     }
 

@@ -67,6 +67,25 @@ pub struct Asked {
     pub answer: Option<Answer>,
 }
 
+impl Asked {
+    /// The question and its answer as a report shows them.
+    pub fn in_words(&self, when: String) -> genus_report::Asked {
+        let answer = |answer: &Answer| match answer {
+            Answer::Is(group) => group.clone(),
+            Answer::Noise => "belongs nowhere".to_owned(),
+            Answer::Gone => "is no more".to_owned(),
+        };
+        genus_report::Asked {
+            when,
+            question: match self.of_group {
+                true => format!("What is {}?", self.name),
+                false => format!("Where does {} belong?", self.name),
+            },
+            answer: self.answer.as_ref().map(answer),
+        }
+    }
+}
+
 /// What came of a question.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -6,8 +6,8 @@ use std::path::Path;
 use anstyle::{AnsiColor, Style};
 use genus::text::{plural, thousands};
 use genus_collection::{
-    AddOutcome, Answer, Asked, CheckOutcome, CompactOutcome, Corrections, Entry, ExportOutcome, Fate, GroupInfo,
-    ItemInfo, ItemState, Preview, Question, RefreshOutcome, SalvageOutcome, Status,
+    AddOutcome, Asked, CheckOutcome, CompactOutcome, Corrections, Entry, ExportOutcome, Fate, GroupInfo, ItemInfo,
+    ItemState, Preview, Question, RefreshOutcome, SalvageOutcome, Status,
 };
 
 use crate::failure::printable;
@@ -266,19 +266,7 @@ pub(super) fn happening(entry: &Entry) -> (String, String) {
 
 /// A question that was asked, and its answer.
 pub(super) fn asked(asked: &Asked) -> genus_report::Asked {
-    let answer = |answer: &Answer| match answer {
-        Answer::Is(group) => group.clone(),
-        Answer::Noise => "belongs nowhere".to_owned(),
-        Answer::Gone => "is no more".to_owned(),
-    };
-    genus_report::Asked {
-        when: date(asked.time),
-        question: match asked.of_group {
-            true => format!("What is {}?", asked.name),
-            false => format!("Where does {} belong?", asked.name),
-        },
-        answer: asked.answer.as_ref().map(answer),
-    }
+    asked.in_words(date(asked.time))
 }
 
 pub(super) fn questions(questions: &[Question], folder: &Path) -> String {
