@@ -180,7 +180,8 @@ export function showHistory() {
   const load = async () => {
     /** @type {{ entries: Entry[] }} */
     const { entries } = await read(`/v1/log?limit=60${before ? `&before=${before}` : ""}`);
-    list.append(...entries.map(row));
+    // What happened while this was read is there already.
+    list.append(...entries.filter(({ no }) => !list.querySelector(`[data-no="${no}"]`)).map(row));
     before = entries.at(-1)?.no ?? 0;
     more.hidden = entries.length < 60;
   };
