@@ -8,10 +8,12 @@ What is heavy is imported when it is asked for: ``import genus`` itself takes a 
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+# As type checkers know it, without the import.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from genus import bench as bench
     from genus._collection import Collection as Collection
     from genus._discover import Discovery as Discovery
@@ -58,12 +60,14 @@ __all__ = [  # noqa: RUF022 - in the order in which they are met
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
     if name == "bench":
-        return importlib.import_module("genus.bench")
+        return import_module("genus.bench")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'genus' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"genus.{home}"), name)
+    value = getattr(import_module(f"genus.{home}"), name)
     globals()[name] = value
     return value
 

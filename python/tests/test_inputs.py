@@ -56,8 +56,8 @@ def test_pandas_and_polars_and_arrow():
         (pandas.DataFrame(columns), series, names),
         (polars.DataFrame(columns), polars.Series(Y), names),
         (polars.DataFrame({name: X[:, i].astype(np.float64) for i, name in enumerate(names)}), Y, names),
-        # scikit-learn looks for the names of data frames only.
-        (arrow.table(columns), arrow.array(Y), None),
+        (arrow.table(columns), arrow.array(Y), names),
+        # A batch is no data frame to scikit-learn, which then knows no names.
         (arrow.table(columns).to_batches()[0], arrow.chunked_array([Y[:50], Y[50:]]), None),
         (arrow.table({"embedding": lists}), Y, None),
         (polars.DataFrame({"embedding": X.tolist()}), Y, None),
