@@ -29,7 +29,8 @@ def given(items: Any, labels: Any = None) -> Any:
     features = checked(items)
     index = getattr(items, "index", None)
     # The rows of a DataFrame have names; those of a list have none.
-    ids = [str(name) for name in index] if hasattr(index, "tolist") and index.is_unique else None
+    named = index is not None and hasattr(index, "tolist") and index.is_unique
+    ids = [str(name) for name in index] if named and index is not None else None
     found = Labels.of(labels, len(features))
     names = found.names
     of_rows = [names[code] if code >= 0 else None for code in found.codes.tolist()]

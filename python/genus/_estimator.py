@@ -185,13 +185,13 @@ class CategoryDiscovery(TransformerMixin, ClassifierMixin, BaseEstimator):
         self._rows = np.concatenate([self._rows, rows])
         more = max(0, int(rows.max()) + 1 - len(self._categories))
         columns = self._categories, self.probabilities_, self.unsure_
-        columns = tuple(np.concatenate([column, np.zeros(more, dtype=column.dtype)]) for column in columns)
+        grown = [np.concatenate([column, np.zeros(more, dtype=column.dtype)]) for column in columns]
         for at, (category, _, _, probability, doubt) in ((rows, places), (self._rows[over], settled)):
-            for column, values in zip(columns, (category, probability, doubt), strict=True):
+            for column, values in zip(grown, (category, probability, doubt), strict=True):
                 column[at] = values
         waiting = self._rows[self._stream.waiting()]
-        columns[2][rows] = np.isin(rows, waiting) | columns[2][rows]
-        self._put(*columns)
+        grown[2][rows] |= np.isin(rows, waiting)
+        self._put(*grown)
 
     def _put(self, categories: np.ndarray, probabilities: np.ndarray, unsure: np.ndarray) -> None:
         """Says where all rows are."""
@@ -245,7 +245,7 @@ class CategoryDiscovery(TransformerMixin, ClassifierMixin, BaseEstimator):
 
     def _directed(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows that have a direction, and which had none: rows of zeros are taken for what is in the middle of all."""
-        zero = ~X.any(axis=1)
+        zero = np.asarray(~X.any(axis=1))
         if zero.any():
             rows = ", ".join(str(row) for row in np.flatnonzero(zero)[:5])
             warnings.warn(f"rows of zeros have no direction, so nothing is sure of them: row {rows}", stacklevel=3)

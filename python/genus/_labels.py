@@ -48,7 +48,7 @@ class Labels:
 
 def names(classes: np.ndarray) -> list[str]:
     """What the library calls classes."""
-    return [str(int(label)) if isinstance(label, numbers.Real) else str(label) for label in classes]
+    return [str(label) if isinstance(label, str) else str(int(label)) for label in classes.tolist()]
 
 
 def with_new(classes: np.ndarray, kind: str, new: Sequence[str]) -> np.ndarray:
