@@ -531,31 +531,6 @@ fn classes_far_larger_than_any_base_class() {
 }
 
 #[test]
-fn more_items_of_the_same_classes_never_make_it_worse() {
-    for seed in 30..32 {
-        // With base classes, and by the examples alone where no directions hide what is near.
-        let (with_base, calibration) = world(seed);
-        let mut plain = World::new(12, 48, seed);
-        plain.wide.clear();
-        for (mut world, method) in [(with_base, calibrated(&calibration)), (plain, Calibrated::default())] {
-            let (task, truth) = world.task(4, 5, &[160; 12]);
-            let mut before = 0.0;
-            for each in [20, 60, 160] {
-                // Every pile is a part of the next one.
-                let rows: Vec<usize> = (0..truth.len()).filter(|row| row % 160 < each).collect();
-                let of_rows: Vec<usize> = rows.iter().map(|&row| truth[row]).collect();
-                let discovery = method.discover(&task.with_queries(&rows).unwrap()).unwrap();
-                let right = all(&discovery, &of_rows);
-                assert!(right > before - 0.01, "{each} of seed {seed}: {right} after {before}");
-                let found = discovery.items().len();
-                assert!((11..=13).contains(&found), "{each} of seed {seed}: {found} categories");
-                before = right;
-            }
-        }
-    }
-}
-
-#[test]
 fn large_piles_in_two_steps() {
     let (mut world, calibration) = world(15);
     let (task, truth) = world.task(5, 5, &[120; 10]);
