@@ -94,14 +94,16 @@ fn from_bytes(bytes: &[u8]) -> PyResult<(genus_core::Calibration, CalibrationOri
 #[pyclass(frozen, module = "genus._genus")]
 pub(crate) struct Taxonomy(pub(crate) Arc<genus_core::Taxonomy>);
 
-/// A taxonomy as Python pickles it: names, whether they are known, items, centres, and, with a calibration, its bytes, the members
-/// of every category and the familiar share.
+/// The bytes of a calibration, the members of every category and the familiar share.
+type CalibrationParts<'py> = (Bound<'py, PyBytes>, Vec<(f64, f64)>, f64);
+
+/// A taxonomy as Python pickles it: names, whether they are known, items, centres, and perhaps a calibration.
 type Parts<'py> = (
     Vec<String>,
     Vec<bool>,
     Vec<u64>,
     Bound<'py, PyArray2<f32>>,
-    Option<(Bound<'py, PyBytes>, Vec<(f64, f64)>, f64)>,
+    Option<CalibrationParts<'py>>,
 );
 
 fn to_parts<'py>(py: Python<'py>, taxonomy: &genus_core::Taxonomy) -> PyResult<Parts<'py>> {
@@ -133,7 +135,7 @@ fn of_parts(
     known: Vec<bool>,
     items: Vec<u64>,
     centres: PyReadonlyArray2<'_, f32>,
-    calibration: Option<(Bound<'_, PyBytes>, Vec<(f64, f64)>, f64)>,
+    calibration: Option<CalibrationParts<'_>>,
 ) -> PyResult<genus_core::Taxonomy> {
     let entries = names
         .into_iter()
@@ -256,7 +258,7 @@ impl Taxonomy {
         known: Vec<bool>,
         items: Vec<u64>,
         centres: PyReadonlyArray2<'_, f32>,
-        calibration: Option<(Bound<'_, PyBytes>, Vec<(f64, f64)>, f64)>,
+        calibration: Option<CalibrationParts<'_>>,
     ) -> PyResult<Self> {
         Ok(Self(Arc::new(of_parts(names, known, items, centres, calibration)?)))
     }

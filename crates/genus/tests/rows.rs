@@ -15,7 +15,7 @@ fn rows(each: usize) -> (Vec<f32>, Vec<String>, Vec<Option<usize>>) {
     for at in 0..5 * each {
         let kind = at % 5;
         values.extend((0..DIM).map(|axis| f32::from(u8::from(axis == kind)) + 0.3 * (rng.unit() as f32 - 0.5)));
-        labels.push((kind < 3 && at < 20).then_some([2, 0, 1][kind]));
+        labels.push((kind < 3 && at < 20).then(|| [2, 0, 1][kind]));
     }
     (values, ["ant", "bee", "cat"].map(str::to_owned).to_vec(), labels)
 }
