@@ -123,7 +123,7 @@ pub(crate) struct PlanArgs {
 Examples:
   genus bulk run sorted --shard 7
   genus bulk run sorted --shards 0-99
-  genus bulk run sorted --all                         everything that is left, on this machine, to the end"
+  genus bulk run sorted --all             all that is left, on this machine"
 )]
 pub(crate) struct RunArgs {
     #[command(flatten)]

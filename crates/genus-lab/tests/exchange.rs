@@ -2,7 +2,7 @@
 
 use genus_core::episode::Shape;
 use genus_core::rng::Rng;
-use genus_core::{Discover, Features, Support, Task, methods::Ukc};
+use genus_core::{Discover, Features, Support, Task, methods::Shc};
 use genus_lab::{
     Bench, BenchMethod, Dataset, EpisodeSet, Experiment, LabError, PileSettings, PredictedLabel, Prediction, Silent,
     read_predictions,
@@ -29,7 +29,7 @@ fn bench() -> Bench {
         },
         episodes: 6,
         seed: 5,
-        methods: BenchMethod::list(["ukc"]).unwrap(),
+        methods: BenchMethod::list(["shc"]).unwrap(),
         ..Bench::default()
     }
 }
@@ -44,12 +44,8 @@ fn predictions(data: &Dataset, set: &EpisodeSet) -> Vec<Prediction> {
             .collect();
         let support = Support::new(data.features().select(&episode.support), &classes).unwrap();
         let task = Task::new(&support, data.features().select(&episode.queries)).unwrap();
-        let found = Ukc {
-            seed: 5,
-            ..Ukc::default()
-        }
-        .discover(&task)
-        .unwrap();
+        // No cluster of it has two prototypes, which a prediction could not say.
+        let found = Shc::default().discover(&task).unwrap();
         let label = |&cluster: &usize| match found.prototype_clusters().iter().position(|&known| known == cluster) {
             Some(class) => PredictedLabel::Name(classes_of(&support)[class].clone()),
             None => PredictedLabel::Number(1000 - cluster as i64),

@@ -34,7 +34,7 @@ export class Plane {
     this.ratio = 1;
     /** The point under the pointer. @type {number | null} */
     this.over = null;
-    /** Where everything was when it was drawn last. @type {{ left: number, top: number, scale: number } | null} */
+    /** Where everything was when it was drawn last. @type {null | { left: number, top: number, scale: number }} */
     this.drawnAt = null;
     /** @type {number | null} */
     this.frame = null;
@@ -271,7 +271,7 @@ export class Plane {
   /**
    * Writes names; one that would lie on another is left out.
    * @param {CanvasRenderingContext2D} pen
-   * @param {{ text: string, place: Spot }[]} names those that matter most first
+   * @param {Array<{ text: string, place: Spot }>} names those that matter most first
    */
   write(pen, names) {
     pen.save();
@@ -394,7 +394,7 @@ export class Plane {
 
 /**
  * Every kind of point, drawn once to be copied from then on: a row a colour, and in it a filled point, a hollow one and a star.
- * @param {{ colour: string, isDisc: boolean }[]} kinds
+ * @param {Array<{ colour: string, isDisc: boolean }>} kinds
  * @param {number} radius
  * @param {number} ratio
  */

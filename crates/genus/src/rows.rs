@@ -44,9 +44,16 @@ pub struct SortedRows {
 /// ```
 /// use genus::{DiscoverOptions, FeaturesView, LabelledRows, Silent};
 ///
-/// let values = [1.0, 0.1, 0.2, 1.0, 0.9, 0.1, -1.0, 0.3, -0.9, 0.2, 0.1, 0.9];
+/// let values = [
+///     1.0, 0.3, 0.0, // an example of east
+///     0.3, 1.0, 0.0, // and one of north
+///     1.0, 0.2, 0.0,
+///     0.0, 0.1, 1.0,
+///     0.1, 0.0, 1.0,
+///     0.2, 1.0, 0.0,
+/// ];
 /// let rows = LabelledRows {
-///     features: FeaturesView::new(2, &values)?,
+///     features: FeaturesView::new(3, &values)?,
 ///     classes: &["east".to_owned(), "north".to_owned()],
 ///     labels: &[Some(0), Some(1), None, None, None, None],
 /// };

@@ -164,7 +164,8 @@ fn collection(folder: &Folder) {
         .iter()
         .take(2)
     {
-        corrections += &format!("{},bee\n", item["name"].as_str().unwrap());
+        // Some of the pile have names that examples have too.
+        corrections += &format!("#{} {},bee\n", item["id"], item["name"].as_str().unwrap());
     }
     folder.write("corrections.csv", corrections);
 }
