@@ -278,7 +278,7 @@ def test_a_calibration_of_other_classes(pile, tmp_path):
     assert pickle.loads(pickle.dumps(found)).predict(X).tolist() == found.predict(X).tolist()
     with pytest.raises(ValueError, match="24 features"):
         CategoryDiscovery(calibration=calibration).fit(X[:, :5], y)
-    with pytest.raises(ValueError, match="no use for a calibration"):
+    with pytest.raises(ValueError, match="does not use a calibration"):
         CategoryDiscovery("shc", calibration=calibration).fit(X, y)
     with pytest.raises(TypeError, match="calibration is 3"):
         CategoryDiscovery(calibration=3).fit(X, y)
