@@ -58,7 +58,7 @@
       const parent = data.parents[at];
       sets.set(parent, [...(sets.get(parent) ?? []), at]);
     });
-    return [list, [...sets].map(([parent, members]) => el("details", { class: "set" },
+    return [list, ...[...sets].map(([parent, members]) => el("details", { class: "set" },
       el("summary", null, name(parent), el("span", { class: "count" },
         `${number(members.length)} groups, ${things(members.reduce((sum, at) => sum + categories[at].items, 0))}`)),
       inList(members)))];
