@@ -79,7 +79,7 @@ fn what_a_method_here_says_is_judged_alike_from_outside() {
 }
 
 mod erased {
-    pub trait Json {
+    pub(super) trait Json {
         fn json(&self) -> String;
     }
 

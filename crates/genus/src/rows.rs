@@ -44,26 +44,23 @@ pub struct SortedRows {
 /// ```
 /// use genus::{DiscoverOptions, FeaturesView, LabelledRows, Silent};
 ///
-/// let values = [
-///     1.0, 0.3, 0.0, // an example of east
-///     0.3, 1.0, 0.0, // and one of north
-///     1.0, 0.2, 0.0,
-///     0.0, 0.1, 1.0,
-///     0.1, 0.0, 1.0,
-///     0.2, 1.0, 0.0,
-/// ];
+/// // Three labelled examples of two classes each, and a pile that holds a third.
+/// let row = |class: usize, at: usize| {
+///     let mut row = [0.0; 6];
+///     row[class] = 1.0;
+///     row[3 + at % 3] = 0.3;
+///     row
+/// };
+/// let values: Vec<f32> = (0..6).map(|at| row(at / 3, at)).chain((0..30).map(|at| row(at / 10, at))).flatten().collect();
+/// let labels: Vec<Option<usize>> = (0..36).map(|at| (at < 6).then_some(at / 3)).collect();
 /// let rows = LabelledRows {
-///     features: FeaturesView::new(3, &values)?,
-///     classes: &["east".to_owned(), "north".to_owned()],
-///     labels: &[Some(0), Some(1), None, None, None, None],
+///     features: FeaturesView::new(6, &values)?,
+///     classes: &["cat".to_owned(), "dog".to_owned()],
+///     labels: &labels,
 /// };
-/// let options = DiscoverOptions {
-///     method: "shc".parse()?,
-///     ..DiscoverOptions::default()
-/// };
-/// let sorted = genus::discover_rows(rows, &options, &Silent)?;
-/// let categories: Vec<usize> = sorted.assignments.iter().map(|row| row.category).collect();
-/// assert_eq!(categories, [0, 1, 0, 2, 2, 1]);
+/// let sorted = genus::discover_rows(rows, &DiscoverOptions::default(), &Silent)?;
+/// assert_eq!(sorted.assignments[6].category, 0);
+/// assert_eq!(sorted.taxonomy.entries()[sorted.assignments[35].category].name, "new-1");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn discover_rows(

@@ -429,7 +429,7 @@ fn an_empty_collection_may_be_made_again() {
     assert_eq!(json(&folder, "status zoo")["items"], 9);
     folder.fails(
         "init zoo --support support.csv",
-        &["zoo is a collection already", "`genus add`"],
+        &["zoo is already a collection", "`genus add`"],
     );
     // What was begun and has no tables yet, and what is something else.
     for (name, content, code) in [("begun", "", Some(0)), ("other", "something else", Some(1))] {
@@ -440,7 +440,7 @@ fn an_empty_collection_may_be_made_again() {
     assert_eq!(folder.read("other/collection.db"), "something else");
     folder.genus("init keys").success();
     folder.genus("token create keys --name Anna").success();
-    folder.fails("init keys", &["keys is a collection already"]);
+    folder.fails("init keys", &["keys is already a collection"]);
 }
 
 #[test]
