@@ -134,6 +134,10 @@ fn in_words(note: &Note) -> Option<(&'static str, String, BTreeMap<&'static str,
             );
             ("warning", text, none)
         }
+        Note::UnusedLabels { pile, items } => {
+            let text = format!("{}: {items} items have a label, and none is used", pile.display());
+            ("warning", text, none)
+        }
         Note::OddLabel { label, examples } => {
             let text = format!(
                 "{examples} examples have the label {label:?}, which reads as if they had none; unlabelled is None, NaN, \"\" or -1"

@@ -168,6 +168,13 @@ impl Progress for Bar {
                     names.join(", ")
                 )));
             }
+            &Note::UnusedLabels { pile, items } => self.say(&printable(&format!(
+                "{}: {} {} a label, which --query does not use; `genus discover {}` takes them as examples",
+                pile.display(),
+                thousands(items),
+                plural(items, "item has", "items have"),
+                pile.display()
+            ))),
             &Note::OddLabel { label, examples } => self.say(&printable(&format!(
                 "{} {} of a class called \"{label}\"; if that means an unknown class, use --unlabelled \"{label}\"",
                 thousands(examples),

@@ -193,6 +193,9 @@ pub fn discover_into(
     let mut embedder = Embedder::new(&options.images, progress);
     let (examples, pile) = read_inputs(inputs, &options.tables, at_once, &mut embedder, progress)?;
     let reading = start.elapsed();
+    if let (true, PileRows::Here(table)) = (examples.is_empty(), &pile.rows) {
+        note_unused_labels(&examples_path, &table.labels, progress);
+    }
     let support = &examples.support;
     if calibration.is_none()
         && options.method.takes_calibration()
@@ -523,6 +526,14 @@ pub(crate) fn note_odd_label(label: &str, examples: usize, progress: &dyn Progre
     if means_no_label(label) {
         let examples = examples as u64;
         progress.note(&Note::OddLabel { label, examples });
+    }
+}
+
+/// Reports labels of a pile that nobody sorts by: whoever gave them may have meant examples.
+fn note_unused_labels(pile: &Path, labels: &[Option<String>], progress: &dyn Progress) {
+    let items = labels.iter().flatten().count() as u64;
+    if items > 0 {
+        progress.note(&Note::UnusedLabels { pile, items });
     }
 }
 

@@ -90,6 +90,13 @@ pub enum Note<'a> {
         /// The columns.
         columns: &'a [String],
     },
+    /// Items of a pile without examples have labels, which are not used.
+    UnusedLabels {
+        /// The pile.
+        pile: &'a Path,
+        /// How many have one.
+        items: u64,
+    },
     /// A label reads as if it said that there is none.
     OddLabel {
         /// The label.
