@@ -440,10 +440,10 @@ fn one_known_class_is_enough() {
 #[test]
 fn labels_of_a_pile_without_examples_are_not_passed_over_in_silence() {
     let folder = Folder::with_animals();
-    let outcome = folder.genus("discover --query support.csv --method shc").success();
+    let outcome = folder.genus("discover --query support.csv --out result").success();
     let note = "support.csv: 9 items have a label, which --query does not use; `genus discover support.csv` takes them as examples\n";
     assert!(outcome.stderr.contains(note), "{}", outcome.stderr);
-    let outcome = folder.genus("discover --query pile.csv --method shc").success();
+    let outcome = folder.genus("discover --query pile.csv --out result2").success();
     assert!(!outcome.stderr.contains("label, which"), "{}", outcome.stderr);
 }
 
